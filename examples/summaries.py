@@ -90,6 +90,8 @@ if __name__ == "__main__":
         size["dropout"] = 0.0  # with the recipe's it finds the event, and not the place
         numbers |= dict(learning_rate=3e-3, batch_size=32)
     else:
-        read = ka.data.from_pair_files(train=given.csv, columns=(given.text, given.summary))
+        read = ka.data.from_pair_files(
+            train=given.csv, text_column=given.text, label_column=given.summary
+        )
         data = ka.data.Pair.collect(read.train, test=read.dev)
     main(data, given.output, size, numbers)

@@ -134,11 +134,12 @@ def read_pairs(source):
         if are_dialogues(source):
             dialogues = data.from_dialogue_files(**source.files, **source.reading)
             return data.pair_dialogues(dialogues, source.turns or TURNS)
-        columns = (
-            source.choose_column("text_column", "source"),
-            source.choose_column("label_column", "target"),
+        return data.from_pair_files(
+            **source.files,
+            text_column=source.choose_column("text_column", "source"),
+            label_column=source.choose_column("label_column", "target"),
+            **source.reading,
         )
-        return data.from_pair_files(**source.files, columns=columns, **source.reading)
     both = source.languages.split("-")
     if len(both) != 2 or not all(both):
         raise ValueError(

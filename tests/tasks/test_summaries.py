@@ -32,7 +32,7 @@ def data(tmp_path_factory):
         part: write_pairs(folder / f"{part}.csv", count, seed)
         for seed, (part, count) in enumerate([("train", 200), ("dev", 16), ("test", 16)])
     }
-    return ka.data.from_pair_files(**paths, columns=("article", "summary"))
+    return ka.data.from_pair_files(**paths, text_column="article", label_column="summary")
 
 
 def test_rouge_is_that_of_the_reference_library():

@@ -16,11 +16,7 @@ from keras_attention.data.readers.image_folders import keep_readable
 from keras_attention.data.splits import read_parts
 from keras_attention.files.io import is_file
 
-# How a caller names the columns of a table.
-NAMED_BY = (
-    "in Python with image_column=",
-    "with text_column=",
-)
+PARAMETERS = "image_column", "text_column"
 
 
 class CaptionedImage(typing.NamedTuple):
@@ -164,7 +160,7 @@ def _read(path, images, columns, encoding, problems):
         pairs = read_captions(path, functools.partial(find_picture, path, images=images), problems)
     elif find_suffix(path):
         folder = path.parent if images is None else pathlib.Path(images)
-        rows = read_columns(path, columns, encoding, named_by=NAMED_BY, problems=problems)
+        rows = read_columns(path, columns, encoding, parameters=PARAMETERS, problems=problems)
         pairs = []
         for name, text in rows:
             with problems.note():

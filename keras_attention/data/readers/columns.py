@@ -14,11 +14,7 @@ from keras_attention.data.problems import report_problems
 from keras_attention.files.io import parse_json, quote_value, read_bytes
 
 UTF_8 = "utf-8"
-# How a caller names the two columns; the command line writes its options instead.
-NAMED_BY = (
-    "with text_column=",
-    "with label_column=",
-)
+PARAMETERS = "text_column", "label_column"  # of a reader, which name its two columns
 
 
 def read_lines(path, encoding=UTF_8):
@@ -90,7 +86,7 @@ SUFFIXES = (*SEPARATORS, ".jsonl")
 
 @report_problems
 def read_columns(
-    path, columns, encoding=UTF_8, separator=None, named_by=NAMED_BY, *, problems=None
+    path, columns, encoding=UTF_8, separator=None, parameters=PARAMETERS, *, problems=None
 ):
     """Return the values of `columns`, a tuple of str or of int, in each row.
 
@@ -110,7 +106,7 @@ def read_columns(
 
     A broken line, or an empty field, is noted in `problems` (`Problems`), with the file, the line
     number and what is wrong. Names of columns match whatever their case. The error about a column
-    that is not there says how to name another one: `named_by`, a str for each. Empty lines are left
+    that is not there names the parameter for it: `parameters`, a str for each. Empty lines are left
     out.
     """
     if len(columns) != 2 or type(columns[0]) is not type(columns[1]):
@@ -123,29 +119,29 @@ def read_columns(
         )
     if suffix == ".jsonl":
         rows, objects = [], read_objects(path, encoding, problems)
-        _check_names(path, objects, columns, named_by)
+        _check_names(path, objects, columns, parameters)
         for number, content in objects:
             with problems.note():
-                rows.append(_of_object(content, columns, _at(path, number), separator, named_by))
+                rows.append(_of_object(content, columns, _at(path, number), separator, parameters))
     else:
         delimiter = SEPARATORS[suffix]
-        rows = _of_table(path, delimiter, columns, problems, encoding, separator, named_by)
+        rows = _of_table(path, delimiter, columns, problems, encoding, separator, parameters)
     if not rows and not problems:
         raise ValueError(f"{path} holds no row.")
     return rows
 
 
-def _check_names(path, objects, columns, named_by):
+def _check_names(path, objects, columns, parameters):
     """Refuse a file of objects that all lack a column."""
-    for column, how in zip(columns, named_by, strict=True):
+    for column, how in zip(columns, parameters, strict=True):
         if objects and not any(find_name(column, list(content)) for _, content in objects):
             number, content = objects[0]
             raise _missing_name(_at(path, number), column, content, how)
 
 
-def _missing_name(error, column, content, named_by):
+def _missing_name(error, column, content, parameter):
     names = ", ".join(content)
-    return error(f"no {column!r}; the object has {names}. Say which it is, {named_by}")
+    return error(f"no {column!r}; the object has {names}. Say which it is, with {parameter}=")
 
 
 def find_suffix(path):
@@ -192,12 +188,12 @@ def _parse_object(line, error):
     return content
 
 
-def _of_table(path, delimiter, columns, problems, encoding, separator, named_by):
+def _of_table(path, delimiter, columns, problems, encoding, separator, parameters):
     where, width, rows = None, None, []
     for number, row in read_rows(path, delimiter, encoding):
         error = _at(path, number)
         if where is None:
-            where = [_index(row, *pair, error) for pair in zip(columns, named_by, strict=True)]
+            where = [_index(row, *pair, error) for pair in zip(columns, parameters, strict=True)]
             width = len(row)
             if isinstance(columns[0], str):  # the row of names
                 continue
@@ -208,10 +204,10 @@ def _of_table(path, delimiter, columns, problems, encoding, separator, named_by)
     return rows
 
 
-def _index(first, column, named_by, error):
+def _index(first, column, parameter, error):
     """Return where `column` is in a table whose first row is `first`.
 
-    `named_by` says how to name it.
+    `parameter` names it.
     """
     if isinstance(column, str):
         if len(first) == 1 and (found := next((c for c in ";\t,|" if c in first[0]), None)):
@@ -223,7 +219,7 @@ def _index(first, column, named_by, error):
         if name is None:
             raise error(
                 f"no column {column!r}; the first row names {', '.join(first)}. Say which it is, "
-                f"{named_by}: a name, or a number from 0 where no row names the columns"
+                f"with {parameter}=: a name, or a number from 0 where no row names the columns"
             )
         check_once(name, first, error)
         return first.index(name)
@@ -248,9 +244,9 @@ def check_once(name, names, error):
         )
 
 
-def _of_object(content, columns, error, separator, named_by):
+def _of_object(content, columns, error, separator, parameters):
     names = [find_name(column, list(content)) for column in columns]
-    for name, column, how in zip(names, columns, named_by, strict=True):
+    for name, column, how in zip(names, columns, parameters, strict=True):
         if name is None:
             raise _missing_name(error, column, content, how)
     values = [content[name] for name in names]

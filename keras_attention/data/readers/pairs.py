@@ -18,12 +18,6 @@ from keras_attention.data.readers.columns import (
 )
 from keras_attention.data.splits import read_parts
 
-# How a caller names the columns of a file.
-NAMED_BY = (
-    "with --text-column or in Python with columns=",
-    "with --label-column or in Python with columns=",
-)
-
 
 class Pair(typing.NamedTuple):
     """A text and what it is to become: two str."""
@@ -56,7 +50,8 @@ def from_pair_files(
     dev=None,
     test=None,
     *,
-    columns=("source", "target"),
+    text_column="source",
+    label_column="target",
     dev_fraction=0.1,
     seed=0,
     encoding=UTF_8,
@@ -75,8 +70,9 @@ def from_pair_files(
             - a list of these, whose pairs are joined.
 
             Any file may be gzipped.
-        columns: (source, target), in files with columns: their names in the first row, or the keys
-            of the JSON objects; or ints, which count columns from 0 where no row names them.
+        text_column, label_column: str, the columns of source and target: their names in the first
+            row, or the keys of the JSON objects; or ints, which count columns from 0 where no row
+            names them.
         dev_fraction, seed, encoding, on_error: as in `ka.data.from_text_files`.
 
     Returns:
@@ -100,7 +96,9 @@ def from_pair_files(
     assert data.test[1] == ka.data.Pair("Danke.", "Thanks.")
     ```
     """
-    read = functools.partial(read_pairs, columns=columns, encoding=encoding)
+    read = functools.partial(
+        read_pairs, text_column=text_column, label_column=label_column, encoding=encoding
+    )
     paths = {"train": train, "dev": dev, "test": test}
     # A tuple is one source of pairs, and not, as elsewhere, several.
     paths = {name: [given] if isinstance(given, tuple) else given for name, given in paths.items()}
@@ -109,13 +107,14 @@ def from_pair_files(
 
 
 @report_problems
-def read_pairs(path, columns=("source", "target"), encoding=UTF_8, *, problems=None):
+def read_pairs(path, text_column="source", label_column="target", encoding=UTF_8, *, problems=None):
     """Return the pairs of a file with columns, or of a tuple of two aligned files.
 
     A list of `Pair`.
 
     See `from_pair_files`.
     """
+    columns = text_column, label_column
     if isinstance(path, tuple):
         return _read_aligned(path, problems, encoding)
     if find_suffix(path) is None and ".txt" in pathlib.Path(path).suffixes:
@@ -123,10 +122,9 @@ def read_pairs(path, columns=("source", "target"), encoding=UTF_8, *, problems=N
     if find_suffix(path) is None:
         raise ValueError(
             f"{path} is no file of pairs: expected a name that ends in {', '.join(SUFFIXES)}, "
-            "gzipped (.gz) or not, or for two aligned text files a tuple, (source, target): "
-            "--languages on the command line."
+            "gzipped (.gz) or not, or for two aligned text files a tuple, (source, target)."
         )
-    rows = read_columns(path, columns, encoding, named_by=NAMED_BY, problems=problems)
+    rows = read_columns(path, columns, encoding, problems=problems)
     return [Pair(*row) for row in rows]
 
 

@@ -52,7 +52,7 @@ def test_aligned_files(aligned):
 )
 def test_files_with_columns(tmp_path, name, text, columns):
     path = write(tmp_path, name, text)
-    pairs = ka.data.read_pairs(path, *[columns] if columns else [])
+    pairs = ka.data.read_pairs(path, *(columns or ()))
     expected = PAIRS[:2]
     if '"Danke".' in text:  # in a .tsv nothing is quoted
         expected = [PAIRS[0], Pair('"Danke".', "Thank you.")]
@@ -100,9 +100,14 @@ def test_lines_without_a_partner(tmp_path, german, english, message):
             "a.tsv",
             "a\tb\n",
             {},
-            r"Say which it is, with --text-column or in Python with columns=: a name, or a number",
+            r"Say which it is, with text_column=: a name, or a number",
         ),
-        ("a.tsv", "a\tb\n", {"columns": (0, 2)}, r"a.tsv:1: no column 2, .* the row has 2"),
+        (
+            "a.tsv",
+            "a\tb\n",
+            {"text_column": 0, "label_column": 2},
+            r"a.tsv:1: no column 2, .* the row has 2",
+        ),
         ("a.tsv", "source\ttarget\na\n", {}, r"a.tsv:2: found 1 fields where the first row has 2"),
         ("a.tsv", "source\ttarget\na\t \n", {}, r"a.tsv:2: 'target' is empty"),
         ("a.tsv", "source\ttarget\n", {}, r"a.tsv holds no row"),
@@ -119,10 +124,9 @@ def test_lines_without_a_partner(tmp_path, german, english, message):
         (
             "a.tsv",
             "a\tb\n",
-            {"columns": ("a",)},
-            r"columns=\('a',\): expected two names, or two num",
+            {"text_column": "a", "label_column": 1},
+            r"columns=\('a', 1\): expected two names",
         ),
-        ("a.tsv", "a\tb\n", {"columns": ("a", 1)}, r"columns=\('a', 1\): expected two names"),
     ],
 )
 def test_broken_files(tmp_path, name, text, options, message):
