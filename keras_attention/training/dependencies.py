@@ -103,11 +103,11 @@ class LabeledAttachment(AttachmentScore):
     default_name, labeled = "labeled_attachment", True
 
 
-def _read_truth(owner, y_true, y_pred):
+def _read_truth(metric, y_true, y_pred):
     """Return heads, relations and whether they count, (B, T). They are 0 where they do not."""
-    owner, arcs = type(owner).__name__, y_pred["arc_scores"]
+    class_name, arcs = type(metric).__name__, y_pred["arc_scores"]
     heads, relations = (
-        ops.cast(match_labels(owner, y_true[name], arcs), "int32")
+        ops.cast(match_labels(class_name, y_true[name], arcs), "int32")
         for name in ("arc_scores", "label_scores")
     )
     counts = ops.not_equal(heads, -1)

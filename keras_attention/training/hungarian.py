@@ -103,14 +103,14 @@ class HungarianLoss(GlobalMeanLoss):
         boxes = ops.cast(y_true["boxes"], "float32")
         loss = self._compute_layer(labels, boxes, y_pred["logits"], y_pred["boxes"])
         if "auxiliary_logits" in y_pred:
-            others = y_pred["auxiliary_logits"], y_pred["auxiliary_boxes"]
-            for i in range(others[0].shape[1]):
-                loss = loss + self._compute_layer(labels, boxes, *(x[:, i] for x in others))
+            outputs = y_pred["auxiliary_logits"], y_pred["auxiliary_boxes"]
+            for i in range(outputs[0].shape[1]):
+                loss = loss + self._compute_layer(labels, boxes, *(x[:, i] for x in outputs))
         if "one_to_many_logits" in y_pred:
             count = self.one_to_many
             each = shapes.tile(labels, (1, count)), shapes.tile(boxes, (1, count, 1))
-            others = y_pred["one_to_many_logits"], y_pred["one_to_many_boxes"]
-            loss = loss + self._compute_layer(*each, *others)
+            outputs = y_pred["one_to_many_logits"], y_pred["one_to_many_boxes"]
+            loss = loss + self._compute_layer(*each, *outputs)
         return loss
 
     def _compute_layer(self, labels, boxes, logits, predicted):

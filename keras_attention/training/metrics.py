@@ -21,14 +21,14 @@ def read_positions(metric, y_true, y_pred, sample_weight=None):
     Returns:
         int32 labels, and weights in the metric's dtype, of one shape.
     """
-    owner = type(metric).__name__
-    labels = match_labels(owner, y_true, y_pred)
+    name = type(metric).__name__
+    labels = match_labels(name, y_true, y_pred)
     weights = ops.cast(ops.not_equal(labels, metric.ignore_class), metric.dtype)
     mask = keras_internals.get_mask(y_pred)
     if mask is not None:
         weights = weights * ops.cast(mask, metric.dtype)
     if sample_weight is not None:
-        weights = weights * match_weights(owner, sample_weight, shape_of(labels), metric.dtype)
+        weights = weights * match_weights(name, sample_weight, shape_of(labels), metric.dtype)
     return ops.cast(labels, "int32"), weights
 
 

@@ -52,7 +52,7 @@ def _with_tensorflow(compute, chunks, weights, data, state, differentiable):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch([x, *own])
                 value, state = compute(x, own, rows, state)
-            # of what is not used, such as positions beside the table of tokens, they are 0
+            # gradients of unused weights, such as positions beside the table of tokens, are 0
             zero = tf.UnconnectedGradients.ZERO
             part, *of_weights = tape.gradient(value, [x, *own], unconnected_gradients=zero)
             sums = [a + tf.convert_to_tensor(b) for a, b in zip(sums, of_weights, strict=True)]

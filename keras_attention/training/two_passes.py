@@ -82,7 +82,7 @@ class TwoPasses(OwnArguments, TeacherForced, keras.layers.Layer):
 
     @property
     def metrics(self):
-        """Metrics of the layers, without those that the inner model was compiled with."""
+        """The metrics of the layers, without those of the inner model's `compile`."""
         return [metric for layer in self.model.layers for metric in layer.metrics]
 
     def call(self, inputs, training=None):

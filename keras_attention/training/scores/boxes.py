@@ -10,14 +10,14 @@ from keras_attention.files.extras import import_extra
 NAMES = {"map": 0, "map50": 1, "map75": 2, "map_small": 3, "map_medium": 4, "map_large": 5}
 
 
-def score_boxes(wanted, found, *, labels=None):
+def score_boxes(actual, detections, *, labels=None):
     """Compute COCO's average precisions with `pycocotools` (Lin et al., 2014).
 
     Args:
-        wanted: list, for each image its objects: (label, box) or (label, box, whether it is a
+        actual: list, for each image its objects: (label, box) or (label, box, whether it is a
             crowd), where a box is (x0, y0, x1, y1) in pixels.
-        found: list, for each image its predictions: (label, score, box). The 100 best count.
-        labels: the names of all classes to average over. None for those in `wanted`.
+        detections: list, for each image its predictions: (label, score, box). The 100 best count.
+        labels: the names of all classes to average over. None for those in `actual`.
 
     Returns:
         dict: `"map"`, the mean over overlaps of 0.5, 0.55, ... 0.95; `"map50"` and `"map75"` at one
@@ -38,21 +38,27 @@ def score_boxes(wanted, found, *, labels=None):
     coco, cocoeval = (
         import_extra(f"pycocotools.{name}", *feature) for name in ("coco", "cocoeval")
     )
-    if len(wanted) != len(found):
-        raise ValueError(f"{len(wanted)} images with objects, and {len(found)} with found ones.")
-    occurring = {entry[0] for objects in wanted for entry in objects}
+    if len(actual) != len(detections):
+        raise ValueError(
+            f"{len(actual)} images with objects, and {len(detections)} with detections: expected "
+            "lists of the same images. Give an empty list where nothing was found."
+        )
+    occurring = {entry[0] for objects in actual for entry in objects}
     labels = sorted(occurring) if labels is None else list(labels)
     numbers = {label: k for k, label in enumerate(labels, start=1)}
     if unknown := sorted(occurring - set(numbers)):
-        raise ValueError(f"The label {unknown[0]!r} is none of labels={labels}.")
+        raise ValueError(
+            f"An object has the label {unknown[0]!r}, and labels={labels}: expected all labels of "
+            "the objects. Add it, or leave labels out."
+        )
     truth, nothing = coco.COCO(), coco.COCO()
     truth.dataset = {
-        "images": [{"id": k} for k in range(len(wanted))],
+        "images": [{"id": k} for k in range(len(actual))],
         "categories": [{"id": k, "name": label} for label, k in numbers.items()],
-        "annotations": _list_annotations(wanted, numbers),
+        "annotations": _list_annotations(actual, numbers),
     }
     nothing.dataset = truth.dataset | {"annotations": []}
-    results = _list_found(found, numbers)
+    results = _list_detections(detections, numbers)
     with contextlib.redirect_stdout(io.StringIO()):  # it prints as it goes
         truth.createIndex()
         nothing.createIndex()
@@ -66,9 +72,9 @@ def score_boxes(wanted, found, *, labels=None):
     return scores | {"by_label": _read_labels(run, [x for x in labels if x in occurring], numbers)}
 
 
-def _list_annotations(wanted, numbers):
+def _list_annotations(actual, numbers):
     annotations = []
-    for image, objects in enumerate(wanted):
+    for image, objects in enumerate(actual):
         for label, box, *crowd in objects:
             sides = _to_sides(box)
             annotations.append(
@@ -84,7 +90,7 @@ def _list_annotations(wanted, numbers):
     return annotations
 
 
-def _list_found(found, numbers):
+def _list_detections(detections, numbers):
     return [
         {
             "image_id": image,
@@ -92,7 +98,7 @@ def _list_found(found, numbers):
             "bbox": _to_sides(box),
             "score": float(score),
         }
-        for image, boxes in enumerate(found)
+        for image, boxes in enumerate(detections)
         for label, score, box in boxes
         if label in numbers
     ]

@@ -7,16 +7,16 @@ NO_BRACKETS = ("TOP", "-NONE-")
 SAME = {"PRT": "ADVP"}
 
 
-def score_brackets(found, wanted, *, punctuation=False):
+def score_brackets(predicted, actual, *, punctuation=False):
     """Compute labelled precision, recall and F1 of the brackets of trees (Black et al., 1991).
 
     As EVALB (Sekine and Collins, 1997) with `COLLINS.prm`, the settings of Collins (1997): it
     leaves out words with a tag of punctuation, brackets around only such words, and `TOP`, and
-    takes `ADVP` for `PRT`. The tags of the wanted tree say which words are punctuation. EVALB skips
+    takes `ADVP` for `PRT`. The tags of the actual tree say which words are punctuation. EVALB skips
     sentences whose found tags disagree.
 
     Args:
-        found, wanted: lists of `ka.data.ConstituencyTree` over the same words.
+        predicted, actual: lists of `ka.data.ConstituencyTree` over the same words.
         punctuation: bool, whether to count words of punctuation and keep all labels apart.
 
     Returns:
@@ -36,7 +36,7 @@ def score_brackets(found, wanted, *, punctuation=False):
     ```
     """
     counts = collections.Counter()
-    for one, other in zip(found, wanted, strict=True):
+    for one, other in zip(predicted, actual, strict=True):
         counts.update(_compare_trees(one, other, punctuation))
     f1 = 2 * counts["matched"] / max(1, counts["found"] + counts["wanted"])
     shares = {
@@ -49,18 +49,19 @@ def score_brackets(found, wanted, *, punctuation=False):
     return {name: round(share, 6) for name, share in shares.items()}
 
 
-def _compare_trees(found, wanted, punctuation):
+def _compare_trees(predicted, actual, punctuation):
     """Count the brackets of one tree, or nothing if all its words are left out."""
-    if found.tokens != wanted.tokens:
+    if predicted.tokens != actual.tokens:
         raise ValueError(
-            f"{' '.join(found.tokens)[:60]!r} are not the words of {' '.join(wanted.tokens)[:60]!r}"
+            f"{' '.join(predicted.tokens)[:60]!r} are not the words of "
+            f"{' '.join(actual.tokens)[:60]!r}: expected trees over the same words."
         )
-    counted = [punctuation or tag not in PUNCTUATION for tag in wanted.tags]
+    counted = [punctuation or tag not in PUNCTUATION for tag in actual.tags]
     if not any(counted):
         return {}
-    one, other = (_list_brackets(tree, counted, punctuation) for tree in (found, wanted))
+    one, other = (_list_brackets(tree, counted, punctuation) for tree in (predicted, actual))
     matched = (one & other).total()
-    tags = [x == y for x, y, n in zip(found.tags, wanted.tags, counted, strict=True) if n]
+    tags = [x == y for x, y, n in zip(predicted.tags, actual.tags, counted, strict=True) if n]
     return {
         "matched": matched,
         "found": one.total(),
@@ -74,11 +75,11 @@ def _compare_trees(found, wanted, punctuation):
 
 def _list_brackets(tree, counted, punctuation):
     """Count brackets (label, start, end) around words that count."""
-    brackets, places = collections.Counter(), iter(counted)
+    brackets, is_counted = collections.Counter(), iter(counted)
 
     def visit(node, start):
         if node.is_tag:
-            return start + next(places)
+            return start + next(is_counted)
         end = start
         for child in node.children:
             end = visit(child, end)

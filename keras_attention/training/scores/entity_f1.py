@@ -65,7 +65,7 @@ def left_align(true, predicted, weights):
 
 
 def find_starts_and_ends(begins, types):
-    """The first and the last tokens of entities: two bool tensors (B, T)."""
+    """Return the first and the last tokens of entities: two bool tensors (B, T)."""
     inside = types > 0
     before, after = _shift(types, 1), _shift(types, -1)
     # An `I-` continues what is before it only if the types agree: `O` has type 0.

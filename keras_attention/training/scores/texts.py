@@ -3,27 +3,27 @@
 from keras_attention.files.extras import import_extra
 
 
-def score_texts(name, written, wanted):
+def score_texts(name, written, targets):
     """Return {name: score} for texts.
 
     Args:
         name: `"exact_match"`, a share; `"rouge"`, shares; `"bleu"`, 0 to 100; `"translation"`, as
             `score_translations`; `"error_rates"` of words and characters.
-        written, wanted: lists of str. For BLEU and exact matches a wanted text may be a tuple of
+        written, targets: lists of str. For BLEU and exact matches a target may be a tuple of
             alternatives.
     """
     if name == "bleu":
-        return _compute_bleu(written, wanted)
+        return _compute_bleu(written, targets)
     if name == "rouge":
-        return _compute_rouge(written, wanted)
+        return _compute_rouge(written, targets)
     if name == "translation":
-        return score_translations(written, wanted)
+        return score_translations(written, targets)
     if name == "error_rates":
         return {
-            "word_error_rate": round(compute_word_error_rate(wanted, written), 6),
-            "character_error_rate": round(compute_character_error_rate(wanted, written), 6),
+            "word_error_rate": round(compute_word_error_rate(targets, written), 6),
+            "character_error_rate": round(compute_character_error_rate(targets, written), 6),
         }
-    return {"exact_match": _compute_exact_match(written, wanted)}
+    return {"exact_match": _compute_exact_match(written, targets)}
 
 
 def check_scorer(name):
@@ -34,11 +34,11 @@ def check_scorer(name):
         _make_rouge()
 
 
-def score_translations(written, wanted):
+def score_translations(written, targets):
     """Compute chrF of a corpus (Popović, 2015), from 0 to 100, and the share of exact matches.
 
     Args:
-        written, wanted: lists of str of equal length: translations, and references.
+        written, targets: lists of str of equal length: translations, and references.
 
     Returns:
         dict of `exact_match` and `chrf`.
@@ -51,14 +51,14 @@ def score_translations(written, wanted):
     ```
     """
     sacrebleu = _import_sacrebleu()
-    written, wanted = list(written), list(wanted)
-    if len(written) != len(wanted) or not wanted:
+    written, targets = list(written), list(targets)
+    if len(written) != len(targets) or not targets:
         raise ValueError(
-            f"{len(written)} translations and {len(wanted)} references: expected as many of each, "
+            f"{len(written)} translations and {len(targets)} references: expected as many of each, "
             "and some."
         )
-    chrf = sacrebleu.corpus_chrf(written, [wanted]).score
-    return {"exact_match": _compute_exact_match(written, wanted), "chrf": round(chrf, 4)}
+    chrf = sacrebleu.corpus_chrf(written, [targets]).score
+    return {"exact_match": _compute_exact_match(written, targets), "chrf": round(chrf, 4)}
 
 
 def compute_word_error_rate(references, hypotheses):
@@ -93,20 +93,20 @@ def compute_character_error_rate(references, hypotheses):
     return float(_import_jiwer(references, hypotheses).cer(list(references), list(hypotheses)))
 
 
-def _list_references(wanted):
-    return (wanted,) if isinstance(wanted, str) else tuple(wanted)
+def _list_references(targets):
+    return (targets,) if isinstance(targets, str) else tuple(targets)
 
 
-def _compute_exact_match(written, wanted):
-    pairs = zip(written, map(_list_references, wanted), strict=True)
-    right = sum(one in others for one, others in pairs)
-    return round(right / len(wanted), 6)
+def _compute_exact_match(written, targets):
+    pairs = zip(written, map(_list_references, targets), strict=True)
+    right = sum(one in references for one, references in pairs)
+    return round(right / len(targets), 6)
 
 
-def _compute_bleu(written, wanted):
+def _compute_bleu(written, targets):
     """Compute sacreBLEU (Post, 2018) of the corpus, with its own tokens, also in lower case."""
     bleu = _import_sacrebleu().corpus_bleu
-    every = list(map(_list_references, wanted))
+    every = list(map(_list_references, targets))
     most = max(map(len, every))
     references = [[one[k] if k < len(one) else None for one in every] for k in range(most)]
     lower = bleu(written, references, lowercase=True)
@@ -116,11 +116,11 @@ def _compute_bleu(written, wanted):
     }
 
 
-def _compute_rouge(written, wanted):
+def _compute_rouge(written, targets):
     """Compute F1 of ROUGE-1, ROUGE-2 and ROUGE-L (Lin, 2004) with keras_hub, means over texts."""
     scores = {}
     for name, metric in _make_rouge().items():
-        metric.update_state(wanted, written)
+        metric.update_state(targets, written)
         scores[name] = round(float(metric.result()["f1_score"]), 6)
     return scores
 

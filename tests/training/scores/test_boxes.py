@@ -84,9 +84,9 @@ def test_nothing_found_and_nothing_there():
     assert np.isnan(ka.training.score_boxes([[]], [[]])["map"])
     crowd = [[("cat", (0, 0, 10, 10), True)]]
     assert np.isnan(ka.training.score_boxes(crowd, [[("cat", 1.0, (0, 0, 10, 10))]])["map"])
-    with pytest.raises(ValueError, match="1 images with objects, and 2 with found"):
+    with pytest.raises(ValueError, match="1 images with objects, and 2 with detections"):
         ka.training.score_boxes([cat], [[], []])
-    with pytest.raises(ValueError, match="'cat' is none of labels"):
+    with pytest.raises(ValueError, match="has the label 'cat', and labels="):
         ka.training.score_boxes([cat], [[]], labels=["dog"])
 
 
