@@ -35,6 +35,9 @@ def test_aligned_files(aligned):
     assert ka.data.from_pair_files(dev=aligned).dev == ka.data.read_pairs(aligned) == PAIRS
 
 
+COLUMNS = "text_column", "label_column"
+
+
 @pytest.mark.parametrize(
     "name, text, columns",
     [
@@ -52,15 +55,15 @@ def test_aligned_files(aligned):
 )
 def test_files_with_columns(tmp_path, name, text, columns):
     path = write(tmp_path, name, text)
-    pairs = ka.data.read_pairs(path, *(columns or ()))
+    names = {} if columns is None else dict(zip(COLUMNS, columns, strict=True))
+    pairs = ka.data.read_pairs(path, **names)
     expected = PAIRS[:2]
     if '"Danke".' in text:  # in a .tsv nothing is quoted
         expected = [PAIRS[0], Pair('"Danke".', "Thank you.")]
     assert pairs == expected
     zipped = tmp_path / f"{name}.gz"
     zipped.write_bytes(gzip.compress(text.encode()))
-    options = {"columns": columns} if columns else {}
-    assert ka.data.from_pair_files(test=str(zipped), **options).test == expected
+    assert ka.data.from_pair_files(test=str(zipped), **names).test == expected
 
 
 def test_fields_of_csv_may_hold_line_ends(tmp_path):
