@@ -50,14 +50,14 @@ def check_sink(normalizer):
 
 
 def get_implementation(name):
-    """The name of a kernel, or None for the rule."""
+    """Return the name of a kernel, or None for the rule."""
     if name is not None:
         kernels.get_kernel(name)
     return name
 
 
 def require_dense(name):
-    """`"dense"`, or an error where another kernel is named."""
+    """Return `"dense"`, or an error where another kernel is named."""
     if name not in (None, "dense"):
         raise ValueError(
             f"implementation={name!r}: memory slots, and scores that are handed on, need the dense "
@@ -67,7 +67,7 @@ def require_dense(name):
 
 
 def use_flash(flash_attention, implementation, dropout):
-    """Whether a backend's flash attention is asked for: True, False, or None to leave it to Keras.
+    """Return whether the backend's flash attention is asked for: True, False, or None.
 
     None follows `keras.config.disable_flash_attention()`.
     """
@@ -113,17 +113,17 @@ def as_shape(output_shape):
 
 
 def get_score(identifier, dtype):
-    """The score that `identifier` means, which may not be None."""
+    """Return the score that `identifier` means, which may not be None."""
     return _required("score", scores.get(identifier, dtype=dtype))
 
 
 def get_normalizer(identifier, dtype):
-    """The normalizer that `identifier` means, which may not be None."""
+    """Return the normalizer that `identifier` means, which may not be None."""
     return _required("normalizer", normalizers.get(identifier, dtype=dtype))
 
 
 def get_position(identifier, dtype):
-    """The position that `identifier` means, one that attention sees, or None."""
+    """Return the position that `identifier` means, one that attention sees, or None."""
     part = positions.get(identifier, dtype=dtype)
     if part is not None and not part.roles & {"rotate", "bias"}:
         raise ValueError(

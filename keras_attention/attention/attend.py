@@ -109,7 +109,7 @@ class Equation:
         return self.position is not None and "bias" in self.position.roles
 
     def block_bias(self, i, j, query, key, bias):
-        """What is added to the scores of a block, (B, N, rows, columns), or None.
+        """Return what is added to the scores of a block, (B, N, rows, columns), or None.
 
         Args:
             i, j: positions of the queries and keys of the block.
@@ -122,7 +122,7 @@ class Equation:
         return bias + relative  # not ops.add: see tests/test_traps.py
 
     def block_values(self, i, j, weights):
-        """What the position adds to the output of a block (B, rows, N, Hv), or None.
+        """Return what the position adds to the output of a block (B, rows, N, Hv), or None.
 
         `weights` (B, N, rows, columns) are those of the block.
         """

@@ -12,8 +12,8 @@ from keras_attention.core.shapes import prepend_batch
 class Attention(AttentionLayer):
     """Attention of queries over values, without projections (Luong et al., 2015, section 3.1).
 
-    Called as `keras.layers.Attention` and `keras.layers.AdditiveAttention`, which differ in `score`
-    alone. Only the score may have projections.
+    Called as `keras.layers.Attention` and `keras.layers.AdditiveAttention`, which differ only in
+    `score`. Only the score may have projections.
 
     Args:
         score: a part of `keras_attention.scores`, its name or its config. The default is Luong's

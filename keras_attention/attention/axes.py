@@ -6,7 +6,7 @@ from keras import ops
 
 
 def resolve_axes(attention_axes, rank):
-    """Sorted positive axes of a rank-`rank` input; None is all but the first and the last."""
+    """Return the axes of an input of this rank, positive and sorted. None is all inner ones."""
     if attention_axes is None:
         return tuple(range(1, rank - 1))
     axes = tuple(sorted(axis if axis >= 0 else rank + axis for axis in attention_axes))
@@ -19,7 +19,7 @@ def resolve_axes(attention_axes, rank):
 
 
 def to_sequences(x, axes, features=1):
-    """(B, dims..., features) -> (B·rest, T, features), T the product of the dims in `axes`."""
+    """Map (B, dims..., features) to (B·rest, T, features), T the product of dims in `axes`."""
     rank = len(x.shape)
     if rank == 2 + features and axes == (1,):
         return x
@@ -32,7 +32,7 @@ def to_sequences(x, axes, features=1):
 
 
 def rows_to_sequences(mask, axes):
-    """A mask (B, dims...) -> (B·rest, T), as `to_sequences`; None for None."""
+    """Map a mask (B, dims...) -> (B·rest, T), as `to_sequences`. None is None."""
     return None if mask is None else to_sequences(mask, axes, features=0)
 
 
@@ -50,7 +50,7 @@ def from_sequences(x, like, axes):
 
 
 def mask_to_sequences(mask, query, axes):
-    """A mask (B, [N, or rest...], query dims, key dims) -> bool (B·rest or 1, N or 1, T, S).
+    """Map a mask (B, [N, or rest...], query dims, key dims) -> bool (B·rest or 1, N or 1, T, S).
 
     Missing axes are filled in front of the query dims, as `keras.layers.MultiHeadAttention` does.
     None is None.
@@ -74,7 +74,7 @@ def mask_to_sequences(mask, query, axes):
 
 
 def weights_from_sequences(weights, query, key, axes, slots=0):
-    """(B·rest, N, T, S + slots) -> (B, rest..., N, query dims, key dims); see `weights_shape`."""
+    """Map (B·rest, N, T, S + slots) to the `weights_shape`."""
     if len(query.shape) == 3:
         return weights
     shape = weights_shape(weights.shape[1], ops.shape(query), ops.shape(key), axes, slots)
@@ -93,7 +93,7 @@ def weights_to_sequences(weights, query, key, axes):
 
 
 def weights_shape(heads, query_shape, key_shape, axes, slots=0):
-    """The shape of the weights: (B, rest..., N, query dims, key dims); usually (B, N, T, S).
+    """Return the shape of the weights: (B, rest..., N, query dims, key dims); usually (B, N, T, S).
 
     `slots` keys that are in no grid come after all others, in one axis.
     """

@@ -285,10 +285,11 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
 
     def make_equation(self, training=False):
         """Return the `Equation` of a call: the parts, and the dropout of weights in training."""
-        dropout = self._drop_weights if training and self.dropout else None
+        dropout = self.drop_weights if training and self.dropout else None
         return Equation(self.score, self.normalizer, self.position, dropout=dropout)
 
-    def _drop_weights(self, weights):
+    def drop_weights(self, weights):
+        """Drop some of the weights, as in training."""
         drop = self._dropout_layer
         return weights if drop is None else drop(weights, training=True)
 

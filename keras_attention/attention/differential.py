@@ -29,10 +29,10 @@ class DifferentialAttention(AttentionLayer, ProjectionOwner):
     Args:
         num_heads: int, N.
         key_dim: int, H, the size of a head of queries and keys in each of the two maps.
-        value_dim: int, the size of a head of values; None is 2H.
+        value_dim: int, the size of a head of values. None is 2H.
         depth: int l, which layer of its stack this is, from 1: `λ_init = 0.8 - 0.6 exp(-0.3(l-1))`.
             None is 0.8, the limit.
-        num_key_value_heads: int K that divides N; query head h uses key head h // (N / K).
+        num_key_value_heads: int K that divides N. Query head h uses key head h // (N / K).
         use_bias: bool, whether the projections have a bias.
         kernel_initializer: of the projections.
         kwargs: those of `AttentionLayer`. Both maps use the same score and position, whose weights
@@ -109,7 +109,7 @@ class DifferentialAttention(AttentionLayer, ProjectionOwner):
         self.build_parts((query_shape[0], None, heads, self.key_dim))  # of one map
 
     def project_key_value(self, value, key, visibility):
-        """Keys of both maps (B, S, K, 2H), not rotated, and values (B, S, K, Hv)."""
+        """Return keys of both maps (B, S, K, 2H), not rotated, and values (B, S, K, Hv)."""
         return {"key": self._key_dense(key), "value": self._value_dense(value)}
 
     @property
@@ -131,18 +131,14 @@ class DifferentialAttention(AttentionLayer, ProjectionOwner):
         (first, weights), (second, other) = (
             self.attend(queries[i], keys[i], heads["value"], *how) for i in (0, 1)
         )
-        factor = ops.cast(self._lambda(), first.dtype)
+        query_1, key_1, query_2, key_2 = (getattr(self, f"_{name}") for name in LAMBDAS)
+        factor = ops.exp(ops.sum(ops.multiply(query_1, key_1)))  # λ, equation 2, in float32
+        factor = factor - ops.exp(ops.sum(ops.multiply(query_2, key_2))) + self.lambda_init
+        factor = ops.cast(factor, first.dtype)
         if weights is not None:
             weights = ops.subtract(weights, ops.multiply(factor, other))
         output = self._head_norm(ops.subtract(first, ops.multiply(factor, second)))
         return ops.multiply(output, 1 - self.lambda_init), weights
-
-    def _lambda(self):
-        """Equation 2, in float32."""
-        query_1, key_1, query_2, key_2 = (getattr(self, f"_{name}") for name in LAMBDAS)
-        first = ops.exp(ops.sum(ops.multiply(query_1, key_1)))
-        second = ops.exp(ops.sum(ops.multiply(query_2, key_2)))
-        return first - second + self.lambda_init
 
     def get_config(self):
         names = "num_heads key_dim value_dim depth num_key_value_heads use_bias".split()

@@ -83,7 +83,7 @@ class FaissMemory(scope.Scope):
         return answers, ops.convert_to_tensor(np.array(any_found, "float32"))
 
     def _get_indexes(self, layer, rows, heads):
-        """The indexes of a layer, one for each row and head. It keeps the layer, and so its id."""
+        """Return the indexes of a layer, which is kept with its id, one for each row and head."""
         if id(layer) not in self._indexes:
             indexes = [[_HeadIndex(self._make_index) for _ in range(heads)] for _ in range(rows)]
             self._indexes[id(layer)] = layer, indexes
@@ -149,7 +149,7 @@ class _Rows:
 
 
 def _find_neighbors(indexes, queries, k, key_size, value_size):
-    """The k nearest keys (T, N, k, H) of queries (T, N, H), their values, and which exist."""
+    """Find the k nearest keys (T, N, k, H) of queries (T, N, H), their values, and which exist."""
     length, heads, _ = queries.shape
     keys = np.zeros((length, heads, k, key_size), "float32")
     values = np.zeros((length, heads, k, value_size), "float32")
@@ -181,7 +181,7 @@ def _attend(score, query, keys, values, there):
 
 
 def _to_numpy(x):
-    """A tensor as a NumPy array, float32; an error for one that has no values yet."""
+    """Return a tensor as a float32 NumPy array. A tensor without values yet is an error."""
     x = ops.stop_gradient(ops.cast(x, "float32"))
     try:
         float(ops.sum(x))

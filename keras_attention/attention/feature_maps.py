@@ -21,19 +21,19 @@ class FeatureMap:
     """
 
     def size(self, key_dim):
-        """How many features a head of `key_dim` has."""
+        """Return how many features a head of `key_dim` has."""
         return key_dim
 
     def draw(self, key_dim):
-        """The weights that are drawn once and kept, float32, or None for none."""
+        """Return the weights that are drawn once and kept, float32, or None for none."""
         return None
 
     def queries(self, x, drawn=None):
-        """Queries (B, N, T, H) -> (B, N, T, F)."""
+        """Map queries (B, N, T, H) -> (B, N, T, F)."""
         raise NotImplementedError(f"{type(self).__name__}.queries")
 
     def keys(self, x, drawn=None):
-        """Keys (B, K, S, H) -> (B, K, S, F). Each depends on its own key alone."""
+        """Map keys (B, K, S, H) -> (B, K, S, F). Each depends only on its own key."""
         return self.queries(x, drawn)
 
 
@@ -158,7 +158,7 @@ NAMES = {"elu": EluFeatures, "relu": ReLUFeatures, "favor": FavorFeatures}
 
 
 def get(identifier):
-    """The feature map that `identifier` means: one, its name, or its config."""
+    """Return the feature map that `identifier` means: one, its name, or its config."""
     found = part.get(identifier, names=NAMES, family="feature map", base=FeatureMap)
     if found is None:
         raise ValueError(f"feature_map=None: expected one of {', '.join(NAMES)}.")

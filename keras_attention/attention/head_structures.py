@@ -16,7 +16,7 @@ QK_NORMS = (None, "rms_norm", "layer_norm")
 
 
 def head_norm(kind, epsilon=1e-6, **kwargs):
-    """A layer that normalizes (B, T, N, H) over H, with one learned scale (H,) for all heads.
+    """Make a layer that normalizes (B, T, N, H) over H, with one learned scale (H,).
 
     `"rms_norm"` is Qwen3's and Gemma 3's, `"layer_norm"`, without bias, that of the ViT-22B
     (Dehghani et al., 2023, section 2).
@@ -75,15 +75,15 @@ class HeadStructures(keras.layers.Layer):
                 part.build(heads)
 
     def normalize_query(self, query):
-        """Normalized queries (B, T, N, H)."""
+        """Return normalized queries (B, T, N, H)."""
         return query if self.query_norm is None else self.query_norm(query)
 
     def normalize_key(self, key):
-        """Normalized keys (B, S, K, H)."""
+        """Return normalized keys (B, S, K, H)."""
         return key if self.key_norm is None else self.key_norm(key)
 
     def wrap_normalizer(self, normalizer):
-        """`normalizer` between talking heads, with the sink in its denominator."""
+        """Return `normalizer` between talking heads, with the sink in its denominator."""
         if self.sink is not None:
             normalizer = SoftmaxWithSink(normalizer, self.sink)
         return normalizer if self.talking_heads is None else Talking(normalizer, self.talking_heads)
@@ -123,14 +123,14 @@ class MemorySlots(keras.layers.Layer):
         )
 
     def append_to(self, value, heads_first=False):
-        """Values (B, S, K, Hv) with those of the slots after them, (B, S + M, K, Hv)."""
+        """Return values (B, S, K, Hv) with those of the slots after them, (B, S + M, K, Hv)."""
         slots = ops.cast(self.values, value.dtype)
         slots = ops.transpose(slots, (1, 0, 2)) if heads_first else slots
         slots = shapes.tile(ops.expand_dims(slots, axis=0), (ops.shape(value)[0], 1, 1, 1))
         return ops.concatenate([value, slots], axis=2 if heads_first else 1)
 
     def join(self, equation, query):
-        """`equation`, for rows to which the scores of the slots are appended.
+        """Return `equation`, for rows to which the scores of the slots are appended.
 
         `query` (B, T, N, H) has not been rotated: the score of a slot does not depend on
         the query's position.
@@ -142,7 +142,7 @@ class MemorySlots(keras.layers.Layer):
         return dataclasses.replace(equation, normalizer=normalizer, position=position)
 
     def _scores(self, score, query):
-        """(B, N, T, M)."""
+        """Return (B, N, T, M)."""
         heads, size = query.shape[2:]
         keys = ops.cast(self.keys, query.dtype)
         keys = ops.repeat(keys, heads // self.num_heads, axis=1)
@@ -190,7 +190,7 @@ class _PositionWithSlots(Position):
 
 
 def _open(mask, length, slots):
-    """A mask (..., `length` or 1) with `slots` columns of True after it."""
+    """Return a mask (..., `length` or 1) with `slots` columns of True after it."""
     ones = [1] * (len(mask.shape) - 1)
     allowed = ops.cast(mask, "float32") + ops.zeros((*ones, length))
     return ops.cast(
@@ -244,7 +244,7 @@ class Talking(Normalizer):
 
 
 def _mix(x, kernel):
-    """(B, M, T, S) and (M, N) -> (B, N, T, S); on a CPU several times faster than as an einsum."""
+    """Map (B, M, T, S) and (M, N) to (B, N, T, S), on a CPU several times faster than einsum."""
     heads, rows, columns = kernel.shape[1], *ops.shape(x)[2:]
     flat = ops.reshape(x, prepend_batch(x, x.shape[1], rows * columns))
     mixed = ops.matmul(ops.transpose(ops.cast(kernel, x.dtype)), flat)

@@ -20,6 +20,7 @@ _ROWS = {
     "value_segment_ids": ("value", _DOCUMENTS),
     "query_positions": ("query", _POSITIONS),
     "value_positions": ("value", _POSITIONS),
+    "key_positions": ("value", _POSITIONS),
 }
 
 
@@ -65,10 +66,9 @@ def check_heads(query, key, key_axis, bias, visibility):
     keys = key.shape[key_axis]
     _check_broadcastable("attention_mask", visibility.attention_mask, (batch, heads, queries, keys))
     _check_broadcastable("bias", bias, (batch, heads, queries, keys))
-    _check_positions("query_positions", visibility.query_positions, queries, batch)
-    _check_positions("key_positions", visibility.key_positions, keys, batch)
-    check_rows("attend", "query_mask", visibility.query_mask, "query", (batch, queries, heads))
-    check_rows("attend", "key_mask", visibility.key_mask, "key", (batch, keys, heads))
+    for side, length in (("query", queries), ("key", keys)):
+        for name in (f"{side}_mask", f"{side}_positions"):
+            check_rows("attend", name, getattr(visibility, name), side, (batch, length, heads))
 
 
 def check_rank(owner, name, shape):
@@ -105,20 +105,6 @@ def check_mask(owner, name, mask):
     )
 
 
-def _check_positions(name, positions, length, batch):
-    """Refuses positions that are not (T,) or (B, T) for T = `length` tokens."""
-    if positions is None:
-        return
-    shape = shape_of(positions)
-    if len(shape) not in (1, 2) or not (
-        _same(shape[-1], length) and (len(shape) == 1 or _fits(shape[0], batch))
-    ):
-        raise ValueError(
-            f"attend was given {name} of shape {shape}, {_POSITIONS}, for {_say(length)} tokens: "
-            f"expected ({_say(length)},) or (batch, {_say(length)})."
-        )
-
-
 def check_lengths(mask, position, queries, keys, query_positions=None, key_positions=None):
     """Refuses lengths that do not fit the grids of `mask` and `position`, where no positions count.
 
@@ -145,7 +131,7 @@ def _check_broadcastable(name, x, shape):
 
 
 def shape_of(x):
-    """The shape of a tensor, an array or a list, with None for what is not known."""
+    """Return the shape of a tensor, an array or a list, with None for what is not known."""
     shape = x.shape if hasattr(x, "shape") else np.shape(x)
     return tuple(size if isinstance(size, int) else None for size in shape)
 
@@ -200,12 +186,12 @@ def _check_attention_mask(owner, given, query_shape, value_shape, attended, head
 
 
 def _all_fit(given, sizes):
-    """Whether axes are those of `sizes`, or all of length 1."""
+    """Return whether axes are those of `sizes`, or all of length 1."""
     return all(map(_same, given, sizes)) or all(size in (1, None) for size in given)
 
 
 def _is_like(given, shape, whole=False):
-    """Whether a shape is `shape`, of which the first of several axes may be 1, if not `whole`."""
+    """Return whether a shape is `shape`. The first of several axes may be 1, if not `whole`."""
     if len(given) != len(shape):
         return False
     if len(shape) == 1 or whole:
@@ -214,17 +200,17 @@ def _is_like(given, shape, whole=False):
 
 
 def _same(given, size):
-    """Whether two sizes may be equal; an unknown one (None, a symbol of JAX) may equal any."""
+    """Return whether two sizes may be equal. An unknown one (None, a symbol of JAX) may be any."""
     return not (isinstance(given, int) and isinstance(size, int)) or given == size
 
 
 def _fits(given, size):
-    """Whether a size broadcasts to another."""
+    """Return whether a size broadcasts to another."""
     return given == 1 or _same(given, size)
 
 
 def _values(x):
-    """The values of `x` as NumPy, or None while they are not known."""
+    """Return the values of `x` as NumPy, or None while they are not known."""
     values = to_numpy_or_none(x)
     if values is None and keras.backend.backend() == "tensorflow":
         import tensorflow as tf

@@ -50,7 +50,7 @@ def extend_cache(layer, query, value, key, visibility):
 
 
 def rotate_and_transpose(position, heads, positions):
-    """What is attended to, name -> (B, S, ...), as a cache keeps it: name -> (B, ..., S, H).
+    """Map heads, name -> (B, S, ...), to those that a cache keeps: name -> (B, ..., S, H).
 
     The heads called `"key"` are rotated. All of four axes, (B, S, K, H), become (B, K, S, H).
     """
@@ -72,7 +72,7 @@ def _check_entries(layer, heads, kept):
 
 
 def heads_first(x):
-    """(B, S, K, H) -> (B, K, S, H), and back."""
+    """Map (B, S, K, H) -> (B, K, S, H), and back."""
     return ops.transpose(x, (0, 2, 1, 3))
 
 
@@ -115,7 +115,7 @@ def _declare(slot, value, shapes, visibility):
 
 
 def window_of(mask):
-    """How many tokens before a new one `mask` allows at most, or None for all."""
+    """Return how many tokens before a new one `mask` allows at most, or None for all."""
     if mask is None or mask.global_tokens():
         return None
     left, right = mask.band()
@@ -123,7 +123,7 @@ def window_of(mask):
 
 
 def looks_back(mask):
-    """Whether `mask` is known to hide all later tokens."""
+    """Return whether `mask` is known to hide all later tokens."""
     if isinstance(mask, masks.Both):
         return looks_back(mask.left) or looks_back(mask.right)
     if mask is None or mask.global_tokens():
@@ -133,7 +133,7 @@ def looks_back(mask):
 
 
 def _read_source(slot, project, value, key_mask):
-    """Heads, key positions and key mask of a source, which is written while it is encoded."""
+    """Return heads, key positions and key mask of a source. Encoding writes them first."""
     if slot.scope.encoding:
         new = project(ops.arange(ops.shape(value)[1], dtype="int32"))
         slot.update(**{f"source_{name}": x for name, x in new.items()})
@@ -145,12 +145,12 @@ def _read_source(slot, project, value, key_mask):
 
 
 def is_first(decoding):
-    """Whether the new tokens are known to be the first: they then attend to one another alone."""
+    """Return whether the new tokens are the first, which attend only to one another."""
     return isinstance(decoding.index, int) and decoding.index == 0
 
 
 def _append_tokens(slot, new, visibility):
-    """All heads, key positions and key mask: those of `new` (B, ..., T, H) behind those kept."""
+    """Append `new` (B, ..., T, H) and return all heads, key positions and key mask."""
     decoding, length = slot.scope, _length_of(new)
     mask, key_mask = visibility.mask, visibility.key_mask
     rolls = f"recent_{next(iter(new))}" in slot
@@ -176,7 +176,7 @@ def _length_of(heads):
 
 
 def _positions_since_start(indices, decoding):
-    """Positions of the tokens at `indices` (S,) of rows; and which are no padding in front."""
+    """Return the positions of tokens at `indices` (S,), and which are not padding in front."""
     start = decoding.cache.get("start")
     if start is None:
         return ops.maximum(indices, 0), None
@@ -189,7 +189,9 @@ def _append(slot, name, new, rolls):
     name = f"recent_{name}" if rolls else name
     write = _write_rolling if rolls else _write_at_index
     if f"{name}_scale" in slot:
-        numbers, scale = _quantize(new)
+        x = ops.cast(new, "float32")  # to whole numbers from -127 to 127, by token and head
+        scale = ops.maximum(ops.max(ops.abs(x), axis=-1, keepdims=True), 1e-8) / 127.0
+        numbers = ops.cast(ops.round(x / scale), "int8")
         numbers, scale = write(slot, name, numbers), write(slot, f"{name}_scale", scale)
         kept = ops.cast(numbers, scale.dtype) * scale
     else:
@@ -238,19 +240,12 @@ def _write_rolling(slot, name, new):
 
 
 def _length_axis(x):
-    """The axis of the length: the last but one, or the last of (B, length)."""
+    """Return the axis of the length: the last but one, or the last of (B, length)."""
     return max(len(x.shape) - 2, 1)
 
 
-def _quantize(x):
-    """Whole numbers from -127 to 127, and their scale for each token and head."""
-    x = ops.cast(x, "float32")
-    scale = ops.maximum(ops.max(ops.abs(x), axis=-1, keepdims=True), 1e-8) / 127.0
-    return ops.cast(ops.round(x / scale), "int8"), scale
-
-
 def _append_mask(slot, value_mask, window, rolls):
-    """The masks of all calls, bool (B, S). Layers that receive the same mask keep it once."""
+    """Append to the mask (B, S) of all calls. Layers that receive the same mask keep it once."""
     of_mask, is_new = _mask_slot(slot, value_mask, window)
     shared, key = slot.scope.shared, ("extended", of_mask.prefix)
     if is_new:
@@ -259,7 +254,7 @@ def _append_mask(slot, value_mask, window, rolls):
 
 
 def _mask_slot(slot, value_mask, window):
-    """The slot of a mask that layers with the same `window` share, and whether it is new."""
+    """Return the slot of a mask that layers with the same `window` share, and whether it is new."""
     shared = slot.scope.shared
     key = ("mask", id(value_mask), window)
     if known := shared.get(key):

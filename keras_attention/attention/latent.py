@@ -34,7 +34,7 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
         rotary_dim: int, R, the size of the rotated part (d_h^R).
         query_latent_dim: int, the size of a latent vector for queries (d_c'), which saves weights;
             None projects queries directly.
-        value_dim: int, the size of a head of values; None is H.
+        value_dim: int, the size of a head of values. None is H.
         position: a part of `keras_attention.positions` that rotates, its name, its config or None.
         kernel_initializer: of the projections.
         kwargs: those of `AttentionLayer` but the score, which is fixed.
@@ -123,7 +123,7 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
         return norm
 
     def project_query(self, query):
-        """(B, T, N, H + R), neither scaled nor rotated."""
+        """Return (B, T, N, H + R), neither scaled nor rotated."""
         if self._query_down is not None:
             query = self._query_norm(self._query_down(query))
         return self._query_dense(query)
@@ -148,7 +148,7 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
         return self._attend_latent(query, latent, absorb, equation, visibility, *how)
 
     def compress(self, value, positions=None):
-        """The latent vectors and the rotated shared keys of `value`, all that later queries need.
+        """Return the latent vectors and rotated shared keys of `value`, all that queries need.
 
         Args:
             value: (B, S, D).
@@ -199,7 +199,7 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
         return self._output_dense(output)
 
     def _attend_latent(self, query, compressed, absorb, equation, visibility, *how):
-        """Output (B, T, N, Hv) and weights or None, of queries (B, T, N, H + R)."""
+        """Return output (B, T, N, Hv) and weights or None, of queries (B, T, N, H + R)."""
         i, j = visibility.query_positions, visibility.key_positions
         lengths = query.shape[1], compressed.shape[1]
         inputs.check_lengths(visibility.mask, self.position, *lengths, i, j)
@@ -234,7 +234,7 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
 
     @staticmethod
     def _through(projection, equation, x):
-        """`x` through the kernel of `projection`, transposed for queries."""
+        """Return `x` through the kernel of `projection`, transposed for queries."""
         if projection.quantization_mode is not None:
             raise ValueError(
                 f"absorb=True takes queries through the kernel of {projection.name!r} itself, "

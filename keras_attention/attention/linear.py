@@ -28,10 +28,10 @@ class LinearAttention(ProjectionOwner):
     Args:
         num_heads: int, N.
         key_dim: int, H, the size of a head of queries and keys.
-        value_dim: int V, the size of a head of values; None is H.
+        value_dim: int V, the size of a head of values. None is H.
         feature_map: `"elu"` (elu(x) + 1), `"relu"`, `"favor"` (FAVOR+), or one of
             `keras_attention.attention.feature_maps`, such as `FavorFeatures(num_features=512)`.
-        num_key_value_heads: int K that divides N; query head h uses key head h // (N / K).
+        num_key_value_heads: int K that divides N. Query head h uses key head h // (N / K).
         mask: None, `"causal"` or `"full"`.
         chunk_size: int, how many tokens at most a causal pass takes at once. The output does not
             depend on it, memory does.
@@ -41,7 +41,7 @@ class LinearAttention(ProjectionOwner):
     Call arguments:
         query: (B, T, D). value: (B, S, D). key: (B, S, D), default `value`.
         query_mask: bool (B, T). value_mask, key_mask: bool (B, S). Filled by Keras from the
-            implicit masks of the tensors; True = a token, False = padding.
+            implicit masks of the tensors. True = a token, False = padding.
         use_causal_mask: bool, whether key j is hidden from query i when j > i. Causal attention
             takes as many keys as queries.
         initial_state: float32 (B, K, F, V + 1), the sums over the keys of earlier calls; the
@@ -159,12 +159,15 @@ class LinearAttention(ProjectionOwner):
             sums, state = over_all(queries, keys, values, initial_state)
         if slot is not None:
             slot.update(state=state)
-        output = ops.cast(_divide(sums, self.value_dim), self.compute_dtype)
+        numerator, denominator = ops.split(sums, [self.value_dim], axis=3)
+        seen = ops.cast(ops.greater(denominator, SMALLEST_SUM), "float32")
+        output = ops.multiply(ops.divide(numerator, denominator + (1.0 - seen)), seen)  # 0 / 0 is 0
+        output = ops.cast(output, self.compute_dtype)
         output = self._output_dense(ops.transpose(output, (0, 2, 1, 3)))
         return (output, state) if return_state else output
 
     def _cache_slot(self, value, causal, initial_state):
-        """The slot of the state while a model decodes, or None: then it is the caller's."""
+        """Return the slot of the state while a model decodes, or None."""
         decoding = scope.current(scope.Decoding)
         if decoding is None or initial_state is not None:
             return None
@@ -177,7 +180,7 @@ class LinearAttention(ProjectionOwner):
         return None
 
     def get_initial_state(self, batch_size):
-        """The state before any key: zeros (B, K, F, V + 1), float32."""
+        """Return the state before any key: zeros (B, K, F, V + 1), float32."""
         return ops.zeros(self._state_shape(batch_size), "float32")
 
     def _state_shape(self, batch_size):
@@ -205,24 +208,17 @@ class LinearAttention(ProjectionOwner):
 
 
 def _heads_first(x):
-    """(B, T, N, H) -> (B, N, T, H)."""
+    """Map (B, T, N, H) -> (B, N, T, H)."""
     return ops.transpose(x, (0, 2, 1, 3))
 
 
 def _without_padding(features, *padding):
-    """Zeros in `features` (B, N, T, F) where a mask (B, T) of `padding` is False."""
+    """Set `features` (B, N, T, F) to zero where a mask (B, T) of `padding` is False."""
     for mask in padding:
         if mask is not None:
             mask = ops.expand_dims(ops.expand_dims(ops.cast(mask, "float32"), axis=1), axis=3)
             features = ops.multiply(features, mask)
     return features
-
-
-def _divide(sums, width):
-    """Numerators (B, N, T, V) by denominators, the last of the V + 1 columns; 0 / 0 is 0."""
-    numerator, denominator = ops.split(sums, [width], axis=3)
-    seen = ops.cast(ops.greater(denominator, SMALLEST_SUM), "float32")
-    return ops.multiply(ops.divide(numerator, denominator + (1.0 - seen)), seen)
 
 
 def _check_one_length(query, value):
@@ -236,7 +232,7 @@ def _check_one_length(query, value):
 
 
 def over_all(query, key, value, state=None):
-    """`sum_j (q_i · k_j) v_j` over all keys j, and those already in the state.
+    """Return `sum_j (q_i · k_j) v_j` over all keys j, and those already in the state.
 
     Args:
         query: (B, N, T, F). key: (B, K, S, F). value: (B, K, S, V). K divides N: query head h uses
@@ -256,7 +252,7 @@ def over_all(query, key, value, state=None):
 
 
 def over_earlier(query, key, value, state=None, chunk_size=128):
-    """`sum_j (q_i · k_j) v_j` over keys j <= i, and those already in the state.
+    """Return `sum_j (q_i · k_j) v_j` over keys j <= i, and those already in the state.
 
     Within chunks of C tokens the products q_i · k_j are made, C² of them; before each chunk stands
     the sum over all earlier ones. So memory is O(T (C + F V / C)), for any T.
@@ -277,14 +273,17 @@ def over_earlier(query, key, value, state=None, chunk_size=128):
         sums = ops.concatenate([ops.reshape(state, (-1, groups, 1, features * width)), sums], 2)
     sums = ops.cumsum(sums, axis=2)
     before = ops.reshape(sums[:, :, :-1], (-1, groups * count, features, width))
-    products = ops.multiply(ops.matmul(query, swapped), _earlier(heads // groups, size))
+    i = ops.expand_dims(ops.arange(heads // groups * size, dtype="int32") % size, axis=1)
+    j = ops.expand_dims(ops.arange(size, dtype="int32"), axis=0)
+    earlier = ops.reshape(ops.cast(j <= i, "float32"), (1, 1, heads // groups * size, size))
+    products = ops.multiply(ops.matmul(query, swapped), earlier)
     output = ops.add(ops.matmul(products, value), ops.matmul(query, before))
     output = _unshare(output, heads, groups, count, size)[:, :, :length]
     return output, ops.reshape(sums[:, :, -1:], (-1, groups, features, width))
 
 
 def _to_chunks(x, length, count, size):
-    """(B, N, T, A) -> (B, N·count, C, A), with zeros after the end."""
+    """Map (B, N, T, A) -> (B, N·count, C, A), with zeros after the end."""
     padded = count * size
     if not (isinstance(padded, int) and padded == length):
         x = ops.pad(x, ((0, 0), (0, 0), (0, padded - length), (0, 0)))
@@ -292,7 +291,7 @@ def _to_chunks(x, length, count, size):
 
 
 def _share(x, heads, groups, count, size):
-    """(B, N·count, C, A) -> (B, K·count, N/K·C, A): queries grouped by key head."""
+    """Map (B, N·count, C, A) -> (B, K·count, N/K·C, A): queries grouped by key head."""
     if heads == groups:
         return x
     shared, width = heads // groups, x.shape[3]
@@ -301,20 +300,12 @@ def _share(x, heads, groups, count, size):
 
 
 def _unshare(x, heads, groups, count, size):
-    """(B, K·count, N/K·C, A) -> (B, N, count·C, A)."""
+    """Map (B, K·count, N/K·C, A) -> (B, N, count·C, A)."""
     shared, width = heads // groups, x.shape[3]
     if heads != groups:
         x = ops.reshape(x, (-1, count, shared, size * width))
         x = ops.transpose(x, (0, 2, 1, 3))
     return ops.reshape(x, (-1, heads, count * size, width))
-
-
-def _earlier(heads, size):
-    """1 where key j <= query i of the same chunk, else 0: float32 (1, 1, heads·C, C)."""
-    i = ops.expand_dims(ops.arange(heads * size, dtype="int32") % size, axis=1)
-    j = ops.expand_dims(ops.arange(size, dtype="int32"), axis=0)
-    earlier = ops.cast(ops.less_equal(j, i), "float32")
-    return ops.reshape(earlier, (1, 1, heads * size, size))
 
 
 def _at_least_one(number):

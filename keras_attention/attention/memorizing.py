@@ -118,7 +118,7 @@ class MemorizingAttention(MultiHeadAttention):
         return gate * remembered + (1 - gate) * local, weights
 
     def _search(self, query, heads, tokens, segments):
-        """The memory's answer (B, T, N, Hv), and whether it holds anything (B, 1, 1, 1).
+        """Return the memory's answer (B, T, N, Hv), and whether it holds anything (B, 1, 1, 1).
 
         None without a memory. Afterwards the memory holds the segment's keys and values, too, of
         those that are `tokens` (B, S).

@@ -30,11 +30,11 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
     Args:
         num_heads: int, N.
         key_dim: int, H, the size of a head of queries and keys.
-        value_dim: int, the size of a head of values; None is `key_dim`.
+        value_dim: int, the size of a head of values. None is `key_dim`.
         dropout: float, the share of attention weights dropped in training.
         use_bias: bool, whether the projections have a bias.
-        output_shape: int or tuple, the last axes of the output; None is the query's last axis.
-        attention_axes: int or tuple, the axes attended over; None is all but batch and features.
+        output_shape: int or tuple, the last axes of the output. None is the query's last axis.
+        attention_axes: int or tuple, the axes attended over. None is all but batch and features.
         sliding_window: int w, a query sees keys with |i - j| < w; short for `mask=Window(w)`.
         flash_attention: True for the backend's flash attention, by the `"fused"` kernel, and an
             error when the layer is called where that is impossible, as on TensorFlow; False for
@@ -50,7 +50,7 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
             with one learned scale (H,) for the queries of all heads and one for the keys.
         qk_norm_epsilon: float, of these norms.
         qkv_bias: bool, whether the projections of queries, keys and values have a bias, where it is
-            otherwise with the output's (Qwen2, 2024); None is as `use_bias` says.
+            otherwise with the output's (Qwen2, 2024). None is as `use_bias` says.
         key_bias: bool, whether that of keys has one, where it is otherwise with those of queries
             and values (Radford et al., 2022): a softmax of dot products is the same with any.
         sink: bool, a learned score for each head in the softmax's denominator (gpt-oss, 2025): a
@@ -221,7 +221,7 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         return self._structures.normalize_query(query) if self._structures else query
 
     def project_key_value(self, value, key, visibility):
-        """Keys (B, S, K, H), not rotated, and values (B, S, K, Hv)."""
+        """Return keys (B, S, K, H), not rotated, and values (B, S, K, Hv)."""
         key = self._key_dense(key)
         if self._structures:
             key = self._structures.normalize_key(key)
@@ -241,7 +241,7 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
     def make_equation(self, training=False):
         equation = super().make_equation(training)
         if training and self._is_overridden:  # which computes dropout itself, if there is any
-            equation = dataclasses.replace(equation, dropout=self._drop_weights)
+            equation = dataclasses.replace(equation, dropout=self.drop_weights)
         if not (self.sink or self.talking_heads):
             return equation
         structures = self._structures if self.built else self._make_structures()

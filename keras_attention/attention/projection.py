@@ -97,11 +97,11 @@ class HeadProjection(keras.layers.EinsumDense):
 
 
 def project(owner, name, inputs, outputs, use_bias=False, axes=None, **kwargs):
-    """A built `HeadProjection` called `name`, from the last axes `inputs` to the axes `outputs`.
+    """Build a `HeadProjection` called `name`, from the last axes `inputs` to the axes `outputs`.
 
     It takes the dtype policy and the `kernel_initializer` of its `owner`, a `ProjectionOwner`, and
     its saved changes by quantization and LoRA; `kwargs` go to it. `axes` are the roles of the axes
-    of its kernel, inputs and outputs (`weight_axes.py`); None is as `PROJECTION_AXES` has them.
+    of its kernel, inputs and outputs (`weight_axes.py`). None is as `PROJECTION_AXES` has them.
     """
     projection = HeadProjection(
         outputs,
@@ -129,28 +129,25 @@ PROJECTION_AXES = {
 
 
 def copy_initializer(initializer):
-    """A new initializer with the same config: one object draws the same values every time."""
+    """Copy an initializer: one object draws the same values every time."""
     return type(initializer).from_config(initializer.get_config())
 
 
 class ProjectionOwner(keras.layers.Layer):
     """A layer that makes its own dense layers and tables.
 
-    `model.quantize(...)` and `enable_lora` change these in place. The changes are
-    in the config, so that a saved layer comes back with the same weights; without changes, the
-    config has no such entry.
-
-    Args:
-        projections: dict, name of a projection -> its changes; written by `get_config`.
+    `model.quantize(...)` and `enable_lora` change these in place. `get_config` writes the changes,
+    if there are any, under `projections`, so that a saved layer comes back with the same weights.
     """
 
-    def __init__(self, *, projections=None, **kwargs):
+    def __init__(self, **kwargs):
+        saved = dict(kwargs.pop("projections", None) or {})  # from a config only
         super().__init__(**kwargs)
         self._owned = ()  # names
-        self._saved_projections = dict(projections or {})
+        self._saved_projections = saved
 
     def _projection_arguments(self, name, dtype=None):
-        """Name, dtype policy and saved changes of a projection that is being made."""
+        """Return name, dtype policy and saved changes of a projection that is being made."""
         if name not in self._owned:
             self._owned = (*self._owned, name)
         saved = dict(self._saved_projections.get(name, {}))
@@ -161,7 +158,7 @@ class ProjectionOwner(keras.layers.Layer):
         return {**saved, "name": name, "dtype": dtype}
 
     def _projections(self):
-        """The projections that are made by now: name -> layer."""
+        """Return the projections that are made by now: name -> layer."""
         inner = keras_internals.direct_layers(self)
         return {layer.name: layer for layer in inner if layer.name in self._owned}
 
@@ -183,7 +180,7 @@ class ProjectionOwner(keras.layers.Layer):
             rank: int, how many columns the first matrix has.
             targets: list of names of projections, such as `["query", "value"]`, the paper's choice;
                 None is all.
-            lora_alpha: float, the product is multiplied by lora_alpha / rank; None is rank.
+            lora_alpha: float, the product is multiplied by lora_alpha / rank. None is rank.
             a_initializer, b_initializer: of the two matrices.
         """
         if not self.built:
@@ -212,7 +209,7 @@ class ProjectionOwner(keras.layers.Layer):
 
 
 def _changes(projection):
-    """The entries of a projection's config that quantization and LoRA changed."""
+    """Return the entries of a projection's config that quantization and LoRA changed."""
     config = projection.get_config()
     keys = ["lora_rank", "lora_alpha"] if projection.lora_rank else []
     if projection.quantization_mode is not None:

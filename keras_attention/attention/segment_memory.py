@@ -10,7 +10,7 @@ from keras_attention.core import scope
 
 
 def filled_mask(count, length):
-    """Which of M = `length` slices hold a token, the last `count` (B,) of a row: bool (B, M)."""
+    """Return which of M = `length` slices hold a token, the last `count` (B,): bool (B, M)."""
     index = ops.expand_dims(ops.arange(length, dtype="int32"), axis=0)
     return index >= length - ops.expand_dims(ops.cast(count, "int32"), axis=1)
 
@@ -41,7 +41,7 @@ def append_tokens(memory, count, new, mask=None):
 
 
 def _last_tokens(is_token, length):
-    """Indices (B, length) of each row's last tokens in order, behind others where they are few."""
+    """Return the indices (B, length) of each row's last tokens, behind others if they are few."""
     size = ops.shape(is_token)[1]
     index = ops.expand_dims(ops.arange(size, dtype="int32"), axis=0)
     age = index - size * (1 - ops.cast(is_token, "int32"))  # negative: no token
@@ -89,7 +89,7 @@ def join_past(layer, query, value, key, visibility):
 
 
 def _see_past(visibility, segment, filled):
-    """`Visibility` of a segment (B, T, D), with the slices of a memory that are `filled` (B, M)."""
+    """Return `Visibility` with the slices of a memory that are `filled` (B, M) in front."""
     length, attention_mask = filled.shape[1], visibility.attention_mask
     i, j = visibility.query_positions, visibility.key_positions
     if i is None and j is None:
@@ -115,7 +115,7 @@ def _see_past(visibility, segment, filled):
 
 
 def packed_text_error(layer):
-    """The error for several texts in a row, where a memory is of one text."""
+    """Return the error for several texts in a row, where a memory is of one text."""
     return ValueError(
         f"{layer.name} remembers earlier segments of one text, and segment_ids packs several texts "
         "into a row: the memory would not know whose it is. Leave one of the two out."

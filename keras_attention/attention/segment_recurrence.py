@@ -38,7 +38,7 @@ class SegmentRecurrence(keras.layers.Layer):
     Call arguments:
         inputs: those of the model.
         memory: dict of tensors, the memory before this segment, from `initial_memory` or an
-            earlier call; None is an empty one. Not with `batch_size`.
+            earlier call. None is an empty one. Not with `batch_size`.
 
     Returns the model's output and the memory after the segment; with `batch_size` the output alone.
 
@@ -175,14 +175,14 @@ class SegmentRecurrence(keras.layers.Layer):
         return None  # the model's output carries its own mask
 
     def initial_memory(self, batch_size):
-        """An empty memory for `batch_size` streams: a flat dict of zeros."""
+        """Return an empty memory for `batch_size` streams: a flat dict of zeros."""
         return {
             key: ops.zeros((batch_size, *entry.shape), dtype=entry.dtype)
             for key, entry in self._entries.items()
         }
 
     def memory_inputs(self, batch_size=None):
-        """`keras.Input`s for a memory, to build a functional model of this layer."""
+        """Return `keras.Input`s for a memory, to build a functional model of this layer."""
         return {
             key: keras.Input(batch_shape=(batch_size, *entry.shape), dtype=entry.dtype, name=key)
             for key, entry in self._entries.items()
@@ -208,7 +208,7 @@ class SegmentRecurrence(keras.layers.Layer):
 
 
 def with_memory(model, memory_length, batch_size=None):
-    """The same model, over segments of a text, with a memory of those before.
+    """Return the same model, over segments of a text, with a memory of those before.
 
     Without `batch_size` the memory is explicit: the model returned takes it with its inputs and
     gives it back with its outputs, under the same names. It holds no state, and can be exported.
@@ -259,6 +259,6 @@ def with_memory(model, memory_length, batch_size=None):
 
 
 def _input_like(tensor, batch_size=None):
-    """A `keras.Input` with the name, dtype and shape of `tensor`, but for the batch if given."""
+    """Make a `keras.Input` like `tensor`, but for the batch size if it is given."""
     shape = (tensor.shape[0] if batch_size is None else batch_size, *tensor.shape[1:])
     return keras.Input(batch_shape=shape, dtype=tensor.dtype, name=tensor.name)

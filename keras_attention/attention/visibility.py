@@ -74,11 +74,11 @@ class Visibility:
         return masks.all_of(self.attention_mask, masks.padding(self.key_mask))
 
     def positions(self, rows, columns):
-        """Positions of queries and keys in a block, cut by the pieces `rows` and `columns`."""
+        """Return the positions of a block, cut by the pieces `rows` and `columns` of the axes."""
         return rows.positions(self.query_positions), columns.positions(self.key_positions)
 
     def allows(self, i, j, tensor):
-        """The mask of a block: bool, broadcastable to (B, N, rows, columns), or None for all.
+        """Return the mask of a block, broadcastable to (B, N, rows, columns), or None for all.
 
         Args:
             i, j: from `positions`. tensor: the cut of `self.tensor` for this block.
@@ -91,7 +91,7 @@ class Visibility:
         return self.query_positions is None and self.key_positions is None
 
     def band(self):
-        """The `band()` that this is, over indices and beside lengths; None where it is no band."""
+        """Return the `band()` that indices and lengths describe exactly, or None."""
         if self.segments is not None or self.attention_mask is not None:
             return None
         if self.key_mask is not None and self.key_lengths is None:
@@ -101,7 +101,7 @@ class Visibility:
         return self.mask.band() if self.mask.is_band and self.positions_are_indices else None
 
     def hide_padded_queries(self):
-        """The same with `query_mask` inside `attention_mask`, for weights of padding that are 0."""
+        """Put `query_mask` into `attention_mask`, so that weights of padding are 0."""
         if self.query_mask is None:
             return self
         rows = ops.cast(self.query_mask, "bool")
@@ -114,7 +114,7 @@ class Visibility:
         )
 
     def with_lengths_of_masks(self):
-        """The same, with the lengths of masks in which padding comes last, and no other tensor."""
+        """Add lengths, where padding comes last and `key_mask` is the only tensor."""
         others = self.attention_mask is not None or self.segments is not None
         if self.key_mask is None or others:
             return self
@@ -124,7 +124,7 @@ class Visibility:
         return dataclasses.replace(self, query_lengths=queries, key_lengths=keys)
 
     def with_masks_of_lengths(self, queries, keys):
-        """The same, with the masks that lengths stand for, of T = `queries` and S = `keys`."""
+        """Add the masks that lengths stand for, of T = `queries` and S = `keys`."""
         masks_of_lengths = {}
         if self.query_lengths is not None and self.query_mask is None:
             masks_of_lengths["query_mask"] = _mask_of_lengths(self.query_lengths, queries)
@@ -134,18 +134,18 @@ class Visibility:
 
 
 def _mask_of_lengths(lengths, size):
-    """Which of `size` tokens come before `lengths` (B,): bool (B, size)."""
+    """Return which of `size` tokens come before `lengths` (B,): bool (B, size)."""
     index = ops.expand_dims(ops.arange(size, dtype="int32"), axis=0)
     return index < ops.expand_dims(ops.cast(lengths, "int32"), axis=1)
 
 
 def _count_tokens(mask):
-    """How many tokens each row of a mask (B, T) has: int32 (B,)."""
+    """Return how many tokens each row of a mask (B, T) has: int32 (B,)."""
     return ops.sum(ops.cast(mask, "int32"), axis=1)
 
 
 def to_rank_four(x, dtype=None):
-    """`x`, which broadcasts to (B, N, T, S), as a tensor with all four axes; None for None."""
+    """Return `x`, which broadcasts to (B, N, T, S), as a tensor of rank four. None is None."""
     if x is None:
         return None
     x = ops.convert_to_tensor(x)

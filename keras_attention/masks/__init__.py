@@ -42,7 +42,7 @@ NAMES = {
 
 
 def get(identifier, dtype=None):
-    """The mask that `identifier` means: a mask, its name, its config, or None.
+    """Return the mask that `identifier` means: a mask, its name, its config, or None.
 
     Example:
 

@@ -48,7 +48,7 @@ def _is_one(allowed, axis, unlike):
 
 
 def token_mask(ids, padding_id=0):
-    """Which ids are tokens, and not padding: what layers take as `value_mask`.
+    """Return which ids are tokens, and not padding: what layers take as `value_mask`.
 
     Args:
         ids: int (B, T). padding_id: int, or None where every id is a token.
@@ -70,7 +70,7 @@ def token_mask(ids, padding_id=0):
 
 
 def padding(value_mask):
-    """The padding mask: keys that are tokens are visible.
+    """Return the padding mask: keys that are tokens are visible.
 
     Args:
         value_mask: bool (B, S), True = a token; or None.
@@ -95,7 +95,7 @@ def padding(value_mask):
 
 
 def same_segment(query_segments, key_segments=None):
-    """The mask of documents packed in one row: each token sees its own document.
+    """Return the mask of documents packed in one row: each token sees its own document.
 
     Args:
         query_segments: int (B, T), the number of each token's document, 1, 2, ...; 0 is padding,
@@ -130,7 +130,7 @@ def same_segment(query_segments, key_segments=None):
 
 
 def positions_in_segments(segments):
-    """The position of each token in its own document, for documents packed in one row.
+    """Return the position of each token in its own document, for documents packed in one row.
 
     Passed to a layer as positions, together with the segments, they make every document read as if
     it were alone: position embeddings and masks such as `Global` count from its first token.
@@ -167,7 +167,7 @@ def positions_in_segments(segments):
 
 
 def prefix_lengths(lengths, key_positions):
-    """The mask of `Prefix` with a length for each row of the batch.
+    """Return the mask of `Prefix` with a length for each row of the batch.
 
     For a prefix language model (Raffel et al., 2020, section 3.2.1) whose prompts differ in
     length, combine it with the causal mask by `any_of` and pass the result as `attention_mask` to a
@@ -211,7 +211,7 @@ def prefix_lengths(lengths, key_positions):
 
 
 def all_of(*masks):
-    """The intersection of bool tensors that broadcast; None allows everything.
+    """Return the intersection of bool tensors that broadcast; None allows everything.
 
     Example:
 
@@ -230,7 +230,7 @@ def all_of(*masks):
 
 
 def any_of(*masks):
-    """The union of bool tensors that broadcast; None allows everything.
+    """Return the union of bool tensors that broadcast; None allows everything.
 
     Example:
 

@@ -47,7 +47,7 @@ class Mask:
     """
 
     def __init_subclass__(cls, **kwargs):
-        """A mask that redefines `allows` does not inherit the bounds of its parent."""
+        """Keep a mask that redefines `allows` from inheriting the bounds of its parent."""
         super().__init_subclass__(**kwargs)
         parents = cls.__mro__[1 : cls.__mro__.index(Mask)]
         if "allows" in vars(cls) and any("allows" in vars(parent) for parent in parents):
@@ -68,7 +68,7 @@ class Mask:
     """
 
     def allows(self, i, j):
-        """Whether query position `i` may attend to key position `j`, elementwise.
+        """Return whether query position `i` may attend to key position `j`, elementwise.
 
         Args:
             i: int tensor, (T, 1), or (1 or B, 1, T, 1).
@@ -86,7 +86,7 @@ class Mask:
         """
 
     def reach(self):
-        """A bound on the pairs that this mask allows, as a `Reach`; by default none.
+        """Return a bound on the pairs that this mask allows, as a `Reach`; by default none.
 
         It bounds positions: a kernel that cuts a band out of tensors may use it where positions
         count up by one along them, from any start.
@@ -103,11 +103,11 @@ class Mask:
         return Reach()
 
     def outside(self):
-        """The reach of `~self`: a bound on the pairs that this mask hides."""
+        """Return the reach of `~self`: a bound on the pairs that this mask hides."""
         return Reach()
 
     def band(self):
-        """`(left, right)`: the diagonals between which allowed pairs lie; None is unbounded.
+        """Return `(left, right)`: the diagonals between which allowed pairs lie. None is unbounded.
 
         For every allowed pair (i, j), `-left <= j - i <= right`, or i or j is in
         `global_tokens()`. The empty band is `(0, -1)`.
@@ -126,7 +126,7 @@ class Mask:
         return reach.left, reach.right
 
     def global_tokens(self):
-        """Positions that attend, or are attended to, outside `band()`: a sorted tuple.
+        """Return positions that attend, or are attended to, outside `band()`: a sorted tuple.
 
         Example:
 
@@ -139,7 +139,7 @@ class Mask:
         return self.reach().tokens
 
     def density(self, query_length, key_length=None):
-        """The share of allowed pairs, 0.0 to 1.0, for T queries and S (or T) keys.
+        """Return the share of allowed pairs, 0.0 to 1.0, for T queries and S (or T) keys.
 
         Example:
 
@@ -158,7 +158,7 @@ class Mask:
         return allowed / (query_length * key_length)
 
     def to_numpy(self, query_length, key_length=None):
-        """The mask as a NumPy bool array (T, S), for T queries and S (or T) keys.
+        """Return the mask as a NumPy bool array (T, S), for T queries and S (or T) keys.
 
         Example:
 
@@ -173,7 +173,7 @@ class Mask:
         return _compute_cells(self, range(query_length), key_length)
 
     def draw(self, query_length=8, key_length=None, path=None):
-        """The mask as a text grid, a row for each query (■ may attend, · may not).
+        """Return the mask as a text grid, a row for each query (■ may attend, · may not).
 
         Args:
             query_length, key_length: int, T and S; S defaults to T.
@@ -341,7 +341,7 @@ class NamedMask(Mask, Part):
     """A short name for a combination of masks, which `parts()` spells out."""
 
     def parts(self):
-        """The combination that this mask stands for."""
+        """Return the combination that this mask stands for."""
         raise NotImplementedError(f"{type(self).__name__}.parts")
 
     @property
@@ -413,7 +413,7 @@ def _check_lengths(caller, query_length, key_length):
 
 
 def _compute_cells(mask, queries, key_length):
-    """Whether `mask` allows each pair, as a NumPy bool array (queries, keys)."""
+    """Return whether `mask` allows each pair, as a NumPy bool array (queries, keys)."""
     allowed = mask.allows(expand_queries(queries), expand_keys(range(key_length)))
     allowed = ops.convert_to_numpy(allowed)
     return np.broadcast_to(allowed, (1, 1, len(queries), key_length))[0, 0]

@@ -8,7 +8,7 @@ VISIBLE, HIDDEN = "■", "·"
 
 
 def format_text(cells):
-    """`cells` (T, S) as lines: a header with the keys j, then one line for each query i."""
+    """Return `cells` (T, S) as lines: a header with the keys j, then one line for each query i."""
     digits = len(str(cells.shape[0] - 1))
     width = len(str(cells.shape[1] - 1))
 

@@ -77,7 +77,7 @@ class Random(Mask, Part):
 
 @functools.lru_cache(maxsize=64)
 def draw_keys(mask):
-    """The keys of each query of a `Random` mask: int array (length, num_keys)."""
+    """Return the keys of each query of a `Random` mask: int array (length, num_keys)."""
     random = np.random.RandomState(mask.seed)  # its numbers never change; default_rng's may
     keys = np.arange(mask.start, mask.length)
     far = (keys[np.abs(keys - i) >= mask.min_distance] for i in range(mask.length))

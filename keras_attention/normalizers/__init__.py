@@ -22,7 +22,7 @@ NAMES = {
 
 
 def get(identifier, dtype=None):
-    """The normalizer that `identifier` means: a normalizer, its name, its config, or None.
+    """Return the normalizer that `identifier` means: a normalizer, its name, its config, or None.
 
     Example:
 

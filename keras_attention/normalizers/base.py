@@ -26,7 +26,7 @@ class Normalizer:
     """
 
     def __init_subclass__(cls, **kwargs):
-        """A normalizer that computes something else does not inherit its parent's exponents."""
+        """Keep a normalizer that computes something else from inheriting exponents."""
         super().__init_subclass__(**kwargs)
         if {"normalize", "__call__"} & set(vars(cls)) and "exponents" not in vars(cls):
             cls.exponents = None
@@ -42,7 +42,7 @@ class Normalizer:
     """
 
     sink = None
-    """Of one with `exponents`: one more exponent, a number or float32 (N,); None for none."""
+    """Of one with `exponents`: one more exponent, a number or float32 (N,). None for none."""
 
     def __call__(self, scores, mask=None):
         dtype = keras.backend.result_type(scores.dtype, float)
@@ -56,14 +56,14 @@ class Normalizer:
         return ops.cast(self.normalize(scores, allowed) * allowed, dtype)
 
     def loose(self, scores, mask):
-        """The weights; those of a row without visible keys may be anything.
+        """Return the weights; those of a row without visible keys may be anything.
 
         For kernels that clear the output of such rows: it saves a pass over the weights.
         """
         return self(scores, mask)
 
     def mask_constant(self):
-        """The number added to the scores of masked keys."""
+        """Return the number added to the scores of masked keys."""
         return scope.mask_constant() * self.temperature
 
     def prepare(self, scores):
@@ -71,7 +71,7 @@ class Normalizer:
         return scores
 
     def normalize(self, scores, allowed):
-        """The weights of float32 scores, in which masked scores are very low.
+        """Return the weights of float32 scores, in which masked scores are very low.
 
         `allowed` is the mask as 0.0 and 1.0, broadcastable to the scores, or None.
         """
@@ -79,7 +79,7 @@ class Normalizer:
 
 
 def count_allowed(scores, allowed):
-    """The number of visible keys of each row, at least 1: a number or float32 (..., 1)."""
+    """Return the number of visible keys of each row, at least 1: a number or float32 (..., 1)."""
     length = ops.shape(scores)[-1]
     if allowed is None:
         return ops.cast(length, "float32")

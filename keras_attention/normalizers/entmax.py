@@ -93,7 +93,7 @@ def _weigh(above, power):
 
 
 def _total(x):
-    """The sum of non-negative numbers, kept above 0 for rows without support."""
+    """Return the sum of non-negative numbers, kept above 0 for rows without support."""
     return ops.maximum(ops.sum(x, axis=-1, keepdims=True), TINY)
 
 
@@ -106,7 +106,7 @@ def _power(x, exponent):
 
 
 def _above_by_sorting(scores):
-    """`max(0, s - τ)` at α = 1.5, for scores (α - 1) s whose highest is 0.
+    """Return `max(0, s - τ)` at α = 1.5, for scores (α - 1) s whose highest is 0.
 
     If the k highest get weight, τ solves `sum (s - τ)² = 1` over them; k is the largest for which
     the k-th is above that τ, and τ grows up to there.
@@ -124,7 +124,7 @@ def _above_by_sorting(scores):
 
 
 def _correction(above):
-    """The change of τ after which the squares sum to 1: the lower root of a parabola.
+    """Return the change of τ after which the squares sum to 1: the lower root of a parabola.
 
     A running sum over thousands of keys, or the difference of two, has errors larger than the
     weights; this sum of small numbers can err only in which keys are above τ.
@@ -137,7 +137,7 @@ def _correction(above):
 
 
 def _above_by_halving(scores, power):
-    """`max(0, s - τ)` for scores (α - 1) s whose highest is 0.
+    """Return `max(0, s - τ)` for scores (α - 1) s whose highest is 0.
 
     First it halves the interval [0, 1] of the highest weight, `(-τ)^power`, whose scale suits every
     α; then the rest of τ below the resolution of float32. Above α = 2, a small weight is a root of
@@ -154,7 +154,7 @@ def _above_by_halving(scores, power):
 
 
 def _with_gradient(above, scores, power):
-    """`above`, max(0, s - τ), with gradients to the scores of up to third order.
+    """Return `above`, max(0, s - τ), with gradients to the scores of up to third order.
 
     They do not lead through the search for τ. Two of Newton's steps keep the sum of the weights as
     it is when scores move: they add 0, and have the derivatives of τ.
@@ -171,7 +171,7 @@ def _with_gradient(above, scores, power):
 
 
 def _halve(above_at, power, low, step, times):
-    """The largest x, from `low` in halved steps, at which `above_at(x)` makes weights of sum 1."""
+    """Find the largest x, from `low` in halved steps, where `above_at(x)` sums to 1."""
 
     def halve(i, state):
         low, step = state

@@ -38,19 +38,19 @@ def sparsemax(scores):
     """Sparsemax of float32 scores over the last axis."""
     scores = subtract_highest(scores)
     fixed = ops.stop_gradient(scores)
-    tau = _correct_threshold(fixed, _compute_threshold(fixed))
+    tau = _correct_threshold(fixed, compute_threshold(fixed))
     # With a known support, τ is linear in the scores: its derivative is the exact gradient.
     return ops.relu(scores - _correct_threshold(scores, tau))
 
 
-def _compute_threshold(scores):
-    """τ of scores whose highest is 0: the largest of (sum of the k highest - 1) / k."""
+def compute_threshold(scores):
+    """Return τ of scores whose highest is 0: the largest of (sum of the k highest - 1) / k."""
     ordered, ranks = sort_descending(scores)
     return ops.max((ops.cumsum(ordered, axis=-1) - 1.0) / ranks, axis=-1, keepdims=True)
 
 
 def _correct_threshold(scores, tau):
-    """The τ that makes the weights of the scores above `tau` sum to 1.
+    """Return the τ that makes the weights of the scores above `tau` sum to 1.
 
     A running sum over thousands of keys has errors larger than their weights.
     """
@@ -60,7 +60,7 @@ def _correct_threshold(scores, tau):
 
 
 def subtract_highest(scores):
-    """The scores with each row's highest moved to 0.
+    """Return the scores with each row's highest moved to 0.
 
     The highest may differ from 0 by the resolution of float32, 64 in rows where all is masked,
     because a compiler may round the maximum differently. Such rows then have no support.
@@ -69,7 +69,7 @@ def subtract_highest(scores):
 
 
 def sort_descending(scores):
-    """The scores (highest 0) in descending order, and their ranks 1, 2, ... along the last axis.
+    """Sort scores (highest 0) in descending order, and return their ranks 1, 2, ... too.
 
     Scores of -1 or less get no weight; clipped to -1, masked scores of -1e9 do not swamp the sums
     of the others.

@@ -20,7 +20,7 @@ NAMES = {
 
 
 def get(identifier, dtype=None):
-    """The score that `identifier` means: a score, its name, its config, or None.
+    """Return the score that `identifier` means: a score, its name, its config, or None.
 
     `dtype` is the dtype policy of a score with weights that is made from its name.
 

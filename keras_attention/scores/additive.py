@@ -25,7 +25,7 @@ class Additive(KernelScore):
 
     Args:
         units: int; None takes the query's H.
-        kernel_initializer: for all weights; None is a normal distribution that gives scores of
+        kernel_initializer: for all weights. None is a normal distribution that gives scores of
             variance about 1 to queries and keys of variance 1.
 
     Call arguments:
@@ -97,7 +97,7 @@ class Concat(KernelScore):
     Args:
         units: int, U; None takes the query's H.
         activation: name of a Keras activation or a serializable function of one tensor.
-        kernel_initializer: for W and v; None is a normal distribution that gives scores of variance
+        kernel_initializer: for W and v. None is a normal distribution that gives scores of variance
             about 1 to queries and keys of variance 1.
 
     Call arguments:
@@ -209,7 +209,7 @@ def _sum_per_row(query, key, vector, activation):
 
 
 def _sum_per_head(query, key, vector, activation):
-    """`sum_over_units` with B and N as axes of their own, each of which devices may share."""
+    """Compute `sum_over_units` with B and N as axes of their own, which devices may share."""
 
     @recompute
     def of_slice(query, key, vector):
@@ -228,7 +228,7 @@ def _sum_per_head(query, key, vector, activation):
 
 
 def match_units(query, key, vector, activation):
-    """The same sum for one query, with one pair for each key.
+    """Return the same sum for one query, with one pair for each key.
 
     The gradient recomputes the pairs: a loop over queries would keep those of all.
 
@@ -264,7 +264,7 @@ def _should_compile(activation, query, key):
 
 
 def _make_slice_sum(activation, queries, keys):
-    """The sum for a slice of u units: (B N, u, T), (B N, u, S), (B N, 1, u) -> (B N, 1, T S)."""
+    """Sum over u units: (B N, u, T), (B N, u, S), (B N, 1, u) -> (B N, 1, T S)."""
 
     def of_slice(query, key, vector):
         size = vector.shape[2]
@@ -278,7 +278,7 @@ def _make_slice_sum(activation, queries, keys):
 
 
 def _sum_slices(units_from, units):
-    """The sum of `units_from(start, size)` over all units.
+    """Return the sum of `units_from(start, size)` over all units.
 
     In a loop, each pass waits for the last; a graph of independent slices may hold all of them
     before it adds two, and in TensorFlow does. LiteRT computes in order, and delegates do not
@@ -299,7 +299,7 @@ def _sum_slices(units_from, units):
 
 
 def _loop(passes, add, total):
-    """`ops.fori_loop(0, passes, add, total)`, with the bound that XLA needs for the gradient."""
+    """Run `ops.fori_loop(0, passes, add, total)` with the bound that XLA needs for gradients."""
     if keras.backend.backend() != "tensorflow":
         return ops.fori_loop(0, passes, add, total)  # JAX differentiates this one, not while_loop
 

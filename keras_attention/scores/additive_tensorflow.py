@@ -21,14 +21,14 @@ LEAST_TANHS = 2**22  # tanhs from which compiling, which takes seconds, pays
 
 
 def is_worth_compiling(query, key):
-    """Whether to compile: in large graphs of known shape, not anew for each eager length."""
+    """Return whether to compile: in large graphs of known shape, not anew for each eager length."""
     if not tf.inside_function() or None in [*query.shape, *key.shape] or sys.platform == "win32":
         return False
     return math.prod(query.shape) * key.shape[2] >= LEAST_TANHS
 
 
 def tanh_sum(query, key, vector, compute):
-    """`sum over u of vector[r, u] tanh(query[r, u, t] + key[r, u, s])`.
+    """Return `sum over u of vector[r, u] tanh(query[r, u, t] + key[r, u, s])`.
 
     Args:
         query: (R, U, T). key: (R, U, S). vector: (R, 1, U). All float32, all shapes known.
@@ -90,18 +90,18 @@ def _put_units_last(query, key, vector):
 
 
 def _split_queries(query):
-    """The queries in equal pieces of whole slices, one for each core."""
+    """Return the queries in equal pieces of whole slices, one for each core."""
     return _split_evenly(query, max(1, min(os.cpu_count() or 1, query.shape[1] // ROWS)))
 
 
 def _split_evenly(x, count):
-    """`count` equal pieces of the second axis, padded at the end, of a multiple of ROWS each."""
+    """Split the padded second axis into `count` equal pieces of a multiple of ROWS."""
     size = -(-x.shape[1] // (count * ROWS)) * ROWS
     return tf.split(tf.pad(x, [[0, 0], [0, count * size - x.shape[1]], [0, 0]]), count, axis=1)
 
 
 def _compute_by_size(query, key, compute):
-    """`compute(query, key, share)`, where share(q, k) is (1 - tanh(q + k)) / 2.
+    """Return `compute(query, key, share)`, where share(q, k) is (1 - tanh(q + k)) / 2.
 
     Small numbers are passed as their exponentials, large ones as they are.
     """

@@ -23,7 +23,7 @@ class Score:
     fold = None
 
     def prepare(self, key):
-        """The part of the score that depends on keys (B, S, N, H) alone, (B, S, N, any width).
+        """Return the part of the score that depends only on keys (B, S, N, H): (B, S, N, any).
 
         For queries that come one at a time, as in a recurrent decoder: it is computed once, and
         `match` computes the rest for each query.
@@ -31,7 +31,7 @@ class Score:
         return key
 
     def match(self, query, prepared):
-        """Scores (B, N, 1, S) of one query (B, 1, N, H) and the output of `prepare`."""
+        """Return scores (B, N, 1, S) of one query (B, 1, N, H) and the output of `prepare`."""
         return self(query, prepared)
 
 
@@ -55,7 +55,7 @@ class KernelScore(WeightedScore):
     """A score whose weights are matrices and vectors.
 
     Args:
-        kernel_initializer: for all weights; None is the normal distribution that gives scores of
+        kernel_initializer: for all weights. None is the normal distribution that gives scores of
             variance about 1 to queries and keys of variance 1, at every width.
     """
 
@@ -109,7 +109,7 @@ def check_one_key_head_each(part, query, key):
 
 
 def score_pairs(score, query, key):
-    """`score(query, key)`, whose axes must be (B, N, T, S) where sizes are known."""
+    """Return `score(query, key)`, whose axes must be (B, N, T, S) where sizes are known."""
     scores = score(query, key)
     check_axes(score, "scores", scores, (query.shape[0], *query.shape[2:0:-1], key.shape[1]))
     return scores
@@ -130,13 +130,13 @@ def check_axes(part, what, tensor, expected):
 
 
 def as_floats(*tensors):
-    """`tensors`, with integers cast to floats, as scores and weights are floats."""
+    """Return `tensors`, with integers cast to floats, as scores and weights are floats."""
     dtype = keras.backend.result_type(*(x.dtype for x in tensors), float)
     return [x if keras.backend.is_float_dtype(x.dtype) else ops.cast(x, dtype) for x in tensors]
 
 
 def compute_product(part, query, key):
-    """The scores (B, N, T, S) of a part with `fold`."""
+    """Return the scores (B, N, T, S) of a part with `fold`."""
     check_one_key_head_each(part, query, key)
     query, key = as_floats(query, key)
     query, key, scale = part.fold(query, key)

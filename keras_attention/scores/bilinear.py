@@ -13,7 +13,7 @@ class Bilinear(KernelScore):
     Query and key may have different widths.
 
     Args:
-        kernel_initializer: for W; None is a normal distribution with variance 1 / (H · H of the
+        kernel_initializer: for W. None is a normal distribution with variance 1 / (H · H of the
             key), which gives scores of variance 1 to queries and keys of variance 1.
 
     Call arguments:

@@ -97,7 +97,7 @@ class Cosine(WeightedScore):
         return self._level(query, scale), self._level(key), 1.0
 
     def _level(self, x, scale=1.0):
-        """`x` with mean square 1 over its coordinates, times `scale`.
+        """Return `x` with mean square 1 over its coordinates, times `scale`.
 
         Mean square, not norm: LiteRT's converter turns a division by the norm into an operation
         with its own epsilon. The maximum comes before the root: the gradient of √0 is infinite.

@@ -50,9 +50,9 @@ def test_on_cuda_heads_are_repeated_where_only_the_slow_kernel_groups_them():
         device = torch.device("cuda")
         dtype = torch.bfloat16
 
-    assert fused_torch._takes_groups(Heads, None) and not fused_torch._takes_groups(Heads, "mask")
+    assert fused_torch.takes_groups(Heads, None) and not fused_torch.takes_groups(Heads, "mask")
     Heads.dtype = torch.float32
-    assert not fused_torch._takes_groups(Heads, None)
+    assert not fused_torch.takes_groups(Heads, None)
 
 
 @pytest.mark.parametrize("terms", [{}, {"mask": CAUSAL}, {"lengths": LENGTHS}], ids=str)

@@ -118,7 +118,7 @@ def test_a_row_without_support_is_zero():
     assert np.all(entmax._above_by_sorting(low) == 0)
     for power in (0.3, 1.3, 10.0):
         assert np.all(entmax._above_by_halving(low, power) == 0)
-    assert np.all(np.isfinite(sparsemax._compute_threshold(low)))
+    assert np.all(np.isfinite(sparsemax.compute_threshold(low)))
 
 
 @pytest.mark.parametrize("alpha", [1, 1.0, 0.5, float("inf"), "1.5"])

@@ -83,7 +83,7 @@ class IndicesAndRange:
         return ops.concatenate(both, axis=len(both[0].shape) - 1)
 
     def distinct(self):
-        """Bool (1, 1, 1, indices + range), False where the range repeats an index, or None."""
+        """Return bool (1, 1, 1, indices + range), False where the range repeats an index."""
         inside = np.array(
             [self.range.start <= index < self.range.end for index in self.indices.indices]
         )
@@ -102,7 +102,7 @@ class Operand:
     column_axis: int | None = None
 
     def cut(self, rows, columns, tensor=None):
-        """The cut for a block, from `tensor` in place of its own where one is given."""
+        """Return the cut for a block, from `tensor` in place of its own where one is given."""
         x = self.tensor if tensor is None else tensor
         x = x if self.row_axis is None else rows.take(x, self.row_axis)
         return x if self.column_axis is None else columns.take(x, self.column_axis)

@@ -62,13 +62,13 @@ def _slices(length, keys, reach):
 
 
 def rows_at_once(reach):
-    """Queries in a slice: about half of the band's width, so that half of the work counts."""
+    """Return how many queries a slice has: half of the band's width, so that half of it counts."""
     width = reach.left + reach.right + 1
     return min(max(width // 2, LEAST_ROWS), MOST_ROWS)
 
 
 def _attend_globally(indices, query, key, value, equation, visibility):
-    """The output (B, tokens, N, Hv) of the global tokens as queries, over all keys."""
+    """Return the output (B, tokens, N, Hv) of the global tokens as queries, over all keys."""
     query = indices.take(query, 1) if query.shape[1] != 1 else query
     i, j = visibility.positions(indices, WholeAxis(ops.shape(key)[1]))
     bias = equation.block_bias(i, j, query, key, indices.take(equation.bias, 2))

@@ -67,5 +67,5 @@ def chunked(query, key, value, equation, visibility):
 
 
 def rows_at_once(keys):
-    """Queries in a slice: few where scores then fit a processor's cache, or where keys are many."""
+    """Return how many queries a slice has: few where scores fit a cache, or keys are many."""
     return LEAST_ROWS if keys < 1024 else min(max(2**20 // keys, LEAST_ROWS), MOST_ROWS)

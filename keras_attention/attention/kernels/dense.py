@@ -32,14 +32,14 @@ def dense(query, key, value, equation, visibility):
 
 
 def weigh(scores, bias, mask, normalizer, dtype):
-    """Scores (B, N, T, S) to weights of `dtype`."""
+    """Map scores (B, N, T, S) to weights of `dtype`."""
     if bias is not None:
         scores = ops.cast(scores, bias.dtype) + bias  # not ops.add: see tests/test_traps.py
     return ops.cast(normalizer(scores, mask), dtype)
 
 
 def scores_of(score, query, key):
-    """(B, T, N, H) and (B, S, K, H) to scores (B, N, T, S)."""
+    """Map (B, T, N, H) and (B, S, K, H) to scores (B, N, T, S)."""
     if score.fold is None:
         return score_pairs(score, query, repeat_heads(key, query.shape[2]))
     query, key = folded(score, query, key)
@@ -47,7 +47,7 @@ def scores_of(score, query, key):
 
 
 def folded(score, query, key):
-    """The two factors of a score that folds: (B, N, T, H) and (B, K, H, S)."""
+    """Return the two factors of a score that folds: (B, N, T, H) and (B, K, H, S)."""
     (*queries, _), (*keys, _) = query.shape, key.shape
     query, key, scale = score.fold(query, key)
     check_axes(score, "query", query, (*queries, None))
@@ -57,7 +57,7 @@ def folded(score, query, key):
 
 
 def scaled(query, scale):
-    """`query · scale`, in a form that TensorFlow does not fuse with what follows.
+    """Return `query · scale`, in a form that TensorFlow does not fuse with what follows.
 
     Where nothing has to be transposed, with one head and one query, a query times a constant, times
     the keys, plus a mask is one operation of oneDNN in TensorFlow's graphs. These (2.21) take its
@@ -76,7 +76,7 @@ def scaled(query, scale):
 
 
 def matmul_by_group(left, right):
-    """(B, N, T, A) @ (B, K, A, C) -> (B, N, T, C): N / K heads of `left` share one of `right`.
+    """Map (B, N, T, A) @ (B, K, A, C) -> (B, N, T, C): N / K heads of `left` share one of `right`.
 
     The heads of a group are stacked along T, which is a reshape: nothing is repeated, rank stays 4.
     """
@@ -91,7 +91,7 @@ def matmul_by_group(left, right):
 
 
 def plus(output, more):
-    """The output (B, T, N, Hv) with what a position adds to it, or None."""
+    """Return the output (B, T, N, Hv) with what a position adds to it, or None."""
     if more is None:
         return output
     size, added = output.shape[-1], more.shape[-1]
@@ -125,7 +125,7 @@ def dense_cached(query, key, value, equation, visibility):
 
 
 def _cached_scores(score, query, key, by_length):
-    """(B, N, T, S)."""
+    """Return (B, N, T, S)."""
     if score.fold is None:
         return score_pairs(score, query, repeat_heads(by_length, query.shape[2]))
     query, folded, scale = score.fold(query, by_length)

@@ -63,7 +63,11 @@ def fused(query, key, value, equation, visibility, flash_attention=None):
     if visible is None:
         visible = VisibleKeys.with_tensor(visibility, query, key)
     size = max(query.shape[3], value.shape[3])
-    heads = [_widen(x, size) for x in (query, key, value)]
+    # Zeros change no score, and JAX takes heads of one size only.
+    heads = [
+        ops.pad(x, [(0, 0), (0, 0), (0, 0), (0, size - x.shape[3])]) if x.shape[3] < size else x
+        for x in (query, key, value)
+    ]
     output = backend.attend(*heads, visible, flash_attention)[..., : value.shape[3]]
     return visible.hide_empty_rows(output), None
 
@@ -90,7 +94,7 @@ class VisibleKeys:
 
     @classmethod
     def without_tensor(cls, visibility, queries, keys):
-        """What needs no mask tensor, for T queries and S keys (ints, or symbols); or None."""
+        """Return what needs no mask tensor, of T queries and S keys (ints or symbols), or None."""
         band, lengths = visibility.band(), visibility.key_lengths
         if band is None:
             return None
@@ -120,7 +124,7 @@ class VisibleKeys:
 
     @classmethod
     def with_tensor(cls, visibility, query, key):
-        """Any mask, as a tensor."""
+        """Return any mask, as a tensor."""
         rows, columns = WholeAxis(ops.shape(query)[1]), WholeAxis(ops.shape(key)[1])
         mask = visibility.allows(*visibility.positions(rows, columns), visibility.tensor)
         if mask is None:
@@ -140,11 +144,11 @@ class VisibleKeys:
         return self.is_causal and same
 
     def without_lengths(self):
-        """The same, where lengths are implied, told by the causal mask alone."""
+        """Return the same without lengths that the causal mask implies."""
         return dataclasses.replace(self, query_lengths=None, key_lengths=None)
 
     def hide_empty_rows(self, output):
-        """`output` (B, T, N, Hv) with zeros where a query sees nothing, or is padding."""
+        """Return `output` (B, T, N, Hv) with zeros where a query sees nothing, or is padding."""
         if self.seen is not None:
             seen = ops.cast(ops.transpose(self.seen, (0, 2, 1, 3)), output.dtype)
             output = ops.multiply(output, seen)
@@ -157,7 +161,7 @@ class VisibleKeys:
 
 
 def _backend():
-    """The module that calls the attention of the backend."""
+    """Return the module that calls the attention of the backend."""
     if keras.backend.backend() == "jax":
         from keras_attention.attention.kernels import fused_jax
 
@@ -165,9 +169,3 @@ def _backend():
     from keras_attention.attention.kernels import fused_torch
 
     return fused_torch
-
-
-def _widen(x, size):
-    """Pads heads with zeros to `size`, which change no score: JAX takes heads of one size only."""
-    more = size - x.shape[3]
-    return ops.pad(x, [(0, 0), (0, 0), (0, 0), (0, more)]) if more else x

@@ -9,7 +9,7 @@ from keras_attention.core import keras_internals
 
 
 def has_flash(dtype, size):
-    """Whether cuDNN's flash attention runs here, for heads of `size` numbers of this dtype."""
+    """Return whether cuDNN's flash attention runs here, for heads of this size and dtype."""
     if jax.default_backend() != "gpu":
         return False
     heads = jax.ShapeDtypeStruct((1, 8, 1, size), dtype)
@@ -17,7 +17,7 @@ def has_flash(dtype, size):
 
 
 def simplify(visible):
-    """`visible` as it is handed over, or None where it has to become a tensor."""
+    """Return `visible` as it is handed over, or None where it has to become a tensor."""
     if jax.default_backend() == "tpu":
         return None if visible.key_lengths is not None or visible.window is not None else visible
     if visible.window is None:
@@ -28,7 +28,7 @@ def simplify(visible):
 
 
 def attend(query, key, value, visible, flash_attention):
-    """(B, T, N, H) of heads (B, T, N, H) and twice (B, S, K, H); `visible` is a `VisibleKeys`."""
+    """Return (B, T, N, H) of heads (B, T, N, H) and twice (B, S, K, H), as `VisibleKeys` say."""
     mask = visible.mask
     if mask is not None:  # heads and batch may stay one
         mask = jnp.broadcast_to(mask, (*mask.shape[:2], query.shape[1], key.shape[1]))

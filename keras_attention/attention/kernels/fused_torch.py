@@ -9,7 +9,7 @@ from keras_attention.core import keras_internals
 
 
 def simplify(visible):
-    """`visible` as it is handed over, or None where it has to become a tensor.
+    """Return `visible` as it is handed over, or None where it has to become a tensor.
 
     PyTorch takes no lengths and no window.
     """
@@ -21,13 +21,13 @@ def simplify(visible):
 
 
 def attend(query, key, value, visible, flash_attention):
-    """(B, T, N, H) of heads (B, T, N, H) and twice (B, S, K, H); `visible` is a `VisibleKeys`.
+    """Return (B, T, N, H) of heads (B, T, N, H) and twice (B, S, K, H), as `VisibleKeys` say.
 
     A mask stays bool: of floats flash attention takes none, and the others read four times more.
     """
     query, key, value = (x.transpose(1, 2) for x in (query, key, value))
     groups = query.shape[1] // key.shape[1]
-    if groups > 1 and not _takes_groups(query, visible.mask):
+    if groups > 1 and not takes_groups(query, visible.mask):
         key, value = (torch.repeat_interleave(x, groups, dim=1) for x in (key, value))
         groups = 1
     if flash_attention:
@@ -47,8 +47,8 @@ def attend(query, key, value, visible, flash_attention):
     return output.transpose(1, 2)
 
 
-def _takes_groups(query, mask):
-    """Whether heads that share a key stay so: on GPUs flash attention computes only with them.
+def takes_groups(query, mask):
+    """Return whether heads that share a key stay so. On GPUs only flash attention computes so.
 
     It takes no mask and no float32, and the kernel that then runs forms all scores.
     """

@@ -20,7 +20,7 @@ LEAST_ROWS, MOST_ROWS = 64, 256  # queries of a tile
 
 
 def go_around(tile, rows, columns, reach=None):
-    """The output (B, T, N, Hv) of a `Tile` over a whole sequence.
+    """Return the output (B, T, N, Hv) of a `Tile` over a whole sequence.
 
     Args:
         rows, columns: what its methods of these names gave, for all queries and all keys.
@@ -73,13 +73,13 @@ class _Ring:
         return attention(rows, columns, self.read, sink)
 
     def _share_forward(self, rows, columns, read, sink):
-        """`_forward` on every device's share."""
+        """Return `_forward` on every device's share."""
         given = (_specs(rows, ROW_AXES), _specs(columns, COLUMN_AXES), WHOLE, WHOLE)
         made = (_along(1, 4), _along(2, 4))
         return self._share(self._forward, given, made)(rows, columns, read, sink)
 
     def _share_backward(self, rows, columns, read, sink, output, last, upstream):
-        """`_backward` on every device's share, with None for what is not float."""
+        """Return `_backward` on every device's share, with None for what is not float."""
         given = (_specs(rows, ROW_AXES), _specs(columns, COLUMN_AXES), WHOLE, WHOLE)
         made = (_specs(_floats(rows), ROW_AXES), _specs(_floats(columns), COLUMN_AXES))
         by_length, by_head = _along(1, 4), _along(2, 4)
@@ -96,7 +96,7 @@ class _Ring:
         return of_rows, of_columns, of_read, found[3]
 
     def _share(self, function, given, made):
-        """`function` on each device's share of the sequence; the compiler splits other axes."""
+        """Run `function` on each device's share of the sequence. The compiler splits other axes."""
         return jax.shard_map(
             function,
             mesh=self.mesh,
@@ -107,7 +107,7 @@ class _Ring:
         )
 
     def _forward(self, rows, columns, read, sink):
-        """Output (B, T, N, Hv), and L (B, N, T, 1)."""
+        """Return output (B, T, N, Hv), and L (B, N, T, 1)."""
         rows = self._slice_rows(rows)
         count = self.length // self.size
         reference, output, total = (jnp.zeros((count, *x.shape), x.dtype) for x in self.state)
@@ -127,7 +127,7 @@ class _Ring:
         return jnp.swapaxes(output, 1, 2).astype(self.dtype), _join(highest + jnp.log(total), 2)
 
     def _backward(self, rows, columns, read, sink, output, last, upstream):
-        """The gradients of floats among rows, among columns, and of what is read; of the sink."""
+        """Return the gradients of float rows, float columns, arrays that are read, and the sink."""
         output, upstream = (jnp.swapaxes(x, 1, 2).astype("float32") for x in (output, upstream))
         inner = -jnp.sum(upstream * output, axis=3, keepdims=True)  # (B, N, T, 1)
         slices = [_split(x, 2, self.size) for x in (last, upstream, inner)]
@@ -200,7 +200,7 @@ class _Ring:
         return self._shift(collected, -(self.first + last)), state
 
     def _is_seen(self, key, query):
-        """Whether the mask may show keys from `key` on to any of the queries from `query` on."""
+        """Return whether the mask may show keys from `key` on to queries from `query` on."""
         seen = jnp.bool_(True)
         if self.reach.right is not None:
             seen &= key - (query + self.length - 1) <= self.reach.right
@@ -209,7 +209,7 @@ class _Ring:
         return seen
 
     def _shift(self, arrays, steps):
-        """What is `steps` devices before this one in the ring."""
+        """Return what is `steps` devices before this one in the ring."""
         steps %= self.devices
         if not steps:
             return arrays
@@ -222,7 +222,7 @@ class _Ring:
 
 
 def choose_rows(length):
-    """Queries in a slice of `length`, a divisor of it; all, where none is of a good size."""
+    """Return how many queries a slice has: a divisor of `length` of a good size, or all."""
     for size in range(min(length, MOST_ROWS), LEAST_ROWS - 1, -1):
         if length % size == 0:
             return size
@@ -259,14 +259,14 @@ def plan_hops(devices, length, keys, reach=None):
 
 
 def _share_mesh(mesh):
-    """The mesh as code sees it that runs on each device's share of the sequence."""
+    """Return the mesh as code sees it that runs on each device's share of the sequence."""
     kinds = {SEQUENCE: jax.sharding.AxisType.Manual}
     kinds = [kinds.get(name, jax.sharding.AxisType.Auto) for name in mesh.axis_names]
     return mesh.abstract_mesh.update(axis_types=tuple(kinds))
 
 
 def _open_closure(function, *shapes):
-    """`function` as one of a list of the arrays that it reads, too; and that list."""
+    """Return `function` as one of the arrays it reads, and a list of these arrays."""
     closed, made = jax.make_jaxpr(function, return_shape=True)(*shapes)
 
     def call(read, *arguments):
@@ -280,7 +280,7 @@ WHOLE = PartitionSpec()
 
 
 def _along(axis, rank):
-    """The spec of an array whose `axis` is split along the ring."""
+    """Return the spec of an array whose `axis` is split along the ring."""
     split = [None] * rank
     split[axis] = SEQUENCE
     return PartitionSpec(*split)
@@ -291,7 +291,7 @@ def _specs(arrays, axes):
 
 
 def _resize(x, axis, size):
-    """The shape of `x` with another size of one axis."""
+    """Return the shape of `x` with another size of one axis."""
     shape = list(x.shape)
     shape[axis] = size
     return jax.ShapeDtypeStruct(tuple(shape), x.dtype)

@@ -26,7 +26,7 @@ class Tile:
         self.mask = visibility.tensor_without_segments  # made outside of what JAX traces by parts
 
     def rows(self, query):
-        """What is cut along the queries, by the names of `ROW_AXES`; `query` (B, T, N, H)."""
+        """Return the operands cut along queries (B, T, N, H), by the names of `ROW_AXES`."""
         positions = WholeAxis(query.shape[1]).positions(self.visibility.query_positions)
         rows = {"query": query, "positions": ops.cast(positions, "int32")}
         if self.visibility.segments is not None:
@@ -34,7 +34,7 @@ class Tile:
         return {**rows, **self._masks(lambda queries, keys: queries)}
 
     def columns(self, key, value):
-        """What travels, by the names of `COLUMN_AXES`; key (B, S, K, H), value (B, S, K, Hv)."""
+        """Return the operands that travel with keys and values, by the names of `COLUMN_AXES`."""
         positions = WholeAxis(key.shape[1]).positions(self.visibility.key_positions)
         columns = {"key": key, "value": value, "positions": ops.cast(positions, "int32")}
         if self.visibility.segments is not None:
@@ -51,7 +51,7 @@ class Tile:
         }
 
     def exponents(self, rows, columns, start):
-        """Float32 (B, N, T, S), `HIDDEN` where masked, of keys whose first is `start`."""
+        """Return float32 (B, N, T, S), `HIDDEN` where masked, of keys whose first is `start`."""
         query, key = rows["query"], columns["key"]
         i, j = rows["positions"], columns["positions"]
         bias = self._cut("bias", self.equation.bias, rows, columns, start)
@@ -76,7 +76,7 @@ class Tile:
         return x if x.shape[3] == 1 else ops.slice(x, (0, 0, 0, start), (*x.shape[:3], size))
 
     def sums(self, exponents, rows, columns, reference):
-        """`Σ exp(e - reference) · v` (B, N, T, Hv) and `Σ exp(e - reference)` (B, N, T, 1)."""
+        """Return `Σ exp(e - reference) · v` (B, N, T, Hv), and the same without v (B, N, T, 1)."""
         powers = ops.exp(exponents - reference)
         value = columns["value"]
         weights = ops.cast(powers, value.dtype)
@@ -88,7 +88,7 @@ class Tile:
         return ops.cast(output, "float32"), ops.sum(powers, axis=3, keepdims=True)
 
     def add(self, rows, columns, start, state):
-        """The state, (reference, output, total) of earlier keys, with those of `columns` added."""
+        """Add the keys of `columns` to the state of earlier keys, (reference, output, total)."""
         reference, output, total = state
         exponents = self.exponents(rows, columns, start)
         highest = ops.maximum(reference, ops.max(exponents, axis=3, keepdims=True))
@@ -97,5 +97,5 @@ class Tile:
         return highest, output * kept + more, total * kept + count
 
     def normalized(self, rows, columns, start, reference):
-        """The sums as a backward pass differentiates them, where all of a row are known to be 1."""
+        """Return the sums as a backward pass differentiates them: those of a whole row are 1."""
         return self.sums(self.exponents(rows, columns, start), rows, columns, reference)

@@ -18,7 +18,7 @@ def refuses(lengths, equation, visibility):
 
 
 def attend_in_slices(query, key, value, equation, visibility, slices, global_keys=None):
-    """The output of `dense`, computed block by block.
+    """Return the output of `dense`, computed block by block.
 
     A block's weights live until its output is there; the backward pass computes them again. So
     memory is that of one block, in both passes, and the time that of the blocks alone.
@@ -64,7 +64,7 @@ class Block:
         self.zero = None
 
     def operands(self, query, key, value):
-        """What blocks are cut from, in the order in which a call takes the cuts."""
+        """Return what blocks are cut from, in the order in which a call takes the cuts."""
         self.folds = self.equation.score.fold is not None
         self.looks = self.equation.position_biases or not self.folds
         operands, bias = [], self.equation.bias
@@ -83,7 +83,7 @@ class Block:
         return operands
 
     def with_zero(self, zero):
-        """The same block, with `zero`, an int tensor of value 0, added to its positions.
+        """Return the same block, with `zero`, an int tensor of value 0, added to its positions.
 
         It keeps a compiler from making constants of the masks of all blocks, which together have
         shape (T, S) again.
@@ -93,12 +93,12 @@ class Block:
         return block
 
     def _keys(self, x, axis):
-        """Keys in the columns, and the keys that all see."""
+        """Return keys in the columns, and the keys that all see."""
         seen = [] if self.global_keys is None else [Operand(self.global_keys.take(x, axis))]
         return [Operand(x, column_axis=axis), *seen]
 
     def __call__(self, *cuts, rows, columns):
-        """(B, N, rows, Hv)."""
+        """Return (B, N, rows, Hv)."""
         cuts = list(cuts)
         left = cuts.pop(0) if self.folds else None
         right = self._join(cuts, 3) if self.folds else None

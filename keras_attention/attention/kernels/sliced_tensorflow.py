@@ -18,12 +18,12 @@ MOST_CONSTANT = 2**22  # pairs whose masks TensorFlow may keep as constants: 16 
 
 
 def keeps_order():
-    """Whether TensorFlow runs what is being traced as its control dependencies say, on a CPU."""
+    """Return whether TensorFlow runs this graph as control dependencies say, on a CPU."""
     return not tf.config.list_physical_devices("GPU") and not compiles_with_xla()
 
 
 def compiles_with_xla():
-    """Whether TensorFlow traces for XLA."""
+    """Return whether TensorFlow traces for XLA."""
     from tensorflow.python.framework import ops as framework
     from tensorflow.python.ops import control_flow_util
 
@@ -31,7 +31,7 @@ def compiles_with_xla():
 
 
 def compute_slices(block, operands, slices):
-    """The outputs of all slices, (B, N, T, Hv), with a gradient that computes each block again."""
+    """Return the outputs (B, N, T, Hv) of all slices. Their gradient computes each block again."""
     exporting = scope.current(scope.Export)
     zero = None if exporting else zero_for(operands[0].tensor, slices)
     block = block if zero is None else block.with_zero(zero)
@@ -70,7 +70,7 @@ def zero_of(x):
 
 
 def _cuts(block, operands, tensors, rows, columns, after):
-    """The cuts of a slice and the block that computes them; both wait for the tensors `after`."""
+    """Return the cuts of a slice and the block that computes them. Both wait for `after`."""
     zero = block.zero
     by_numbers = after and not scope.current(scope.Export) and not keeps_order()
     with tf.control_dependencies(after):
@@ -114,16 +114,21 @@ def _gradient(block, operands, slices, tensors, upstream, variables):
 
 
 class QueryGradients:
-    """Gradients for tensors of queries: side by side."""
+    """Gradients for tensors of queries: side by side, and padded along an axis of keys, if any."""
 
     def __init__(self, operand):
-        self.axis, self.pieces = operand.row_axis, []
+        self.operand, self.pieces = operand, []
 
     def add(self, gradient, columns):
+        axis = self.operand.column_axis
+        if axis is not None:
+            margins = [[0, 0]] * len(gradient.shape)
+            margins[axis] = [columns.start, self.operand.tensor.shape[axis] - columns.end]
+            gradient = tf.pad(gradient, margins)
         self.pieces.append(gradient)
 
     def result(self):
-        return tf.concat(self.pieces, axis=self.axis)
+        return tf.concat(self.pieces, axis=self.operand.row_axis)
 
 
 class KeyGradients:
@@ -168,22 +173,6 @@ class KeyGradients:
         return x[(slice(None),) * self.axis + (slice(start, end),)]
 
 
-class PairGradients:
-    """Gradients for tensors with an axis of queries and one of keys: padded and side by side."""
-
-    def __init__(self, operand):
-        self.axis, self.row_axis = operand.column_axis, operand.row_axis
-        self.length, self.pieces = operand.tensor.shape[self.axis], []
-
-    def add(self, gradient, columns):
-        margins = [[0, 0]] * len(gradient.shape)
-        margins[self.axis] = [columns.start, self.length - columns.end]
-        self.pieces.append(tf.pad(gradient, margins))
-
-    def result(self):
-        return tf.concat(self.pieces, axis=self.row_axis)
-
-
 class WholeGradients:
     """Gradients for tensors that every slice sees whole: a sum."""
 
@@ -198,11 +187,11 @@ class WholeGradients:
 
 
 def gradient_sum(operand):
-    """The sum of the gradients of all slices for a tensor that they are cut from.
+    """Return the sum of the gradients of all slices for a tensor that they are cut from.
 
     Call `add(gradient, columns)` for the slices in order, then `result()`. Gradients are added up
     one by one, and padded only where that cannot be avoided.
     """
-    if operand.row_axis is None:
-        return (WholeGradients if operand.column_axis is None else KeyGradients)(operand)
-    return (QueryGradients if operand.column_axis is None else PairGradients)(operand)
+    if operand.row_axis is not None:
+        return QueryGradients(operand)
+    return (WholeGradients if operand.column_axis is None else KeyGradients)(operand)

@@ -52,7 +52,7 @@ def attend_in_slices(query, key, value, equation, visibility, slices, global_key
 
 
 def _takes(query, key, value, equation, visibility):
-    """Whether this form computes it, judged before the score is folded."""
+    """Return whether this form computes it, judged before the score is folded."""
     if scope.current(scope.Export) or scope.mask_constant() > LEAST_OF_EXP:
         return False
     mask, normalizer = visibility.tensor, equation.normalizer
@@ -134,7 +134,7 @@ class _Core:
 
 
 def _minus_inner(upstream, output):
-    """Tensors (B, N, T, 1) whose sum is `-upstream · output`, more exact than their dtype is."""
+    """Return tensors (B, N, T, 1) whose sum is `-upstream · output`, more exact than one."""
     inner = -tf.cast(upstream, "float32") * tf.cast(output, "float32")
     inner = tf.reduce_sum(inner, axis=3, keepdims=True)
     high = tf.cast(inner, upstream.dtype)
@@ -144,13 +144,13 @@ def _minus_inner(upstream, output):
 
 
 def _rows(rows, tensors, key):
-    """The cuts of tensors of queries: (B · K, 1, the rows of each head of a group, ...)."""
+    """Return the cuts of tensors of queries: (B · K, 1, the rows of each head of a group, ...)."""
     heads = tensors[0].shape[1] // key.shape[1]
     return _cut(rows, tensors, heads)
 
 
 def _columns(columns, tensors):
-    """The cuts of tensors of keys: (B · K, 1, columns, ...)."""
+    """Return the cuts of tensors of keys: (B · K, 1, columns, ...)."""
     return _cut(columns, tensors, 1)
 
 
@@ -161,7 +161,7 @@ def _cut(piece, tensors, heads):
 
 
 def _apart(x, like, size):
-    """The heads of `x`, as those of `like`, in an axis of their own."""
+    """Return the heads of `x`, as those of `like`, in an axis of their own."""
     return tf.reshape(x, (-1, like.shape[1], size, like.shape[3]))
 
 
@@ -174,7 +174,7 @@ class _Table:
     """
 
     def __init__(self, mask, slices, query, key):
-        self.slices, self.dtype = slices, query.dtype
+        self.slices = slices
         self.length, self.keys = query.shape[2], key.shape[2]
         self.by_distance = _by_distance(mask, self.length, self.keys)
         self.is_empty, self.cut = self.by_distance is None, None
@@ -187,13 +187,11 @@ class _Table:
         row = tf.range(self.start, self.start + rows) + (0 if zero is None else zero)
         distance = row[:, None] - tf.range(width)[None] + (self.keys - 1)
         self.distance = tf.clip_by_value(distance, 0, len(self.by_distance) - 1)
-        self.biases = self._table(np.where(self.by_distance, 0.0, scope.mask_constant()))
-
-    def _table(self, values):
-        return tf.gather(tf.constant(values, self.dtype), self.distance)
+        biases = np.where(self.by_distance, 0.0, scope.mask_constant())
+        self.biases = tf.gather(tf.constant(biases, query.dtype), self.distance)
 
     def _first(self, rows, columns):
-        """The column of the table that is the first of a slice."""
+        """Return the column of the table that is the first of a slice."""
         return self.start - (rows.start - columns.start)
 
     def _cut(self, table, rows, columns):
@@ -201,7 +199,7 @@ class _Table:
         return table[: rows.size, first : first + columns.size]
 
     def bias(self, rows, columns, queries):
-        """What is added to the scores of `queries`: (1, 1, rows of a group's heads, columns)."""
+        """Return the bias of the scores of `queries`: (1, 1, rows of a group's heads, columns)."""
         if self.is_empty:
             return None
         key = rows.size, self._first(rows, columns), columns.size
@@ -212,7 +210,7 @@ class _Table:
         return self.cut[1]
 
     def seen(self, padding):
-        """Which queries see a key at all, (B or 1, 1, T, 1), 0.0 or 1.0; None means all."""
+        """Return which queries see a key at all, (B or 1, 1, T, 1), 0.0 or 1.0. None means all."""
         if padding is None:
             return self._seen_unpadded()
         padding = tf.cast(padding[:, 0, 0], "float32")  # (B or 1, S)
@@ -236,7 +234,7 @@ class _Table:
 
 
 def _by_distance(mask, length, keys):
-    """Whether query i sees key j, by i - j + keys - 1: a NumPy array, or None if all are seen."""
+    """Return whether query i sees key j, by i - j + keys - 1, in NumPy. None is always."""
     if mask is None:
         return None
     with tf.init_scope():  # values, not a part of the graph
