@@ -105,6 +105,32 @@ def rms_norm(ours, theirs):
     return {f"{ours}/scale": f"{theirs}.weight"}
 
 
+# The linear layers and norms of a block, in the order of `list_block`.
+_BLOCK = {
+    "attention/query": dense,
+    "attention/key": dense,
+    "attention/value": dense,
+    "attention/attention_output": dense,
+    "attention_norm": layer_norm,
+    "feed_forward/intermediate": dense,
+    "feed_forward/output": dense,
+    "feed_forward_norm": layer_norm,
+}
+
+
+def list_block(ours, theirs, names):
+    """The entries of an encoder block with biases.
+
+    Args:
+        names: eight str, what comes behind `theirs`: query, key, value and output of attention,
+            its norm, both layers of the feed-forward network, and its norm.
+    """
+    found = {}
+    for (our, kind), name in zip(_BLOCK.items(), names, strict=True):
+        found |= kind(f"{ours}/{our}", f"{theirs}.{name}")
+    return found
+
+
 def fairseq_block(ours, theirs, crosses):
     """A block of an encoder, or one that `crosses` to it, as fairseq names its parts.
 

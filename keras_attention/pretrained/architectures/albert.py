@@ -2,7 +2,7 @@
 
 from keras_attention.pretrained.architectures import bert
 from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import dense, find_base, layer_norm
+from keras_attention.pretrained.weights import dense, find_base, layer_norm, list_block
 
 MODEL_TYPES = ("albert",)
 BASE = "albert."  # what names begin with below a head
@@ -16,6 +16,10 @@ IGNORED = (
     r"(albert\.)?pooler\..*",
     r"sop_classifier\..*",
     r"predictions\.decoder\..*",
+)
+BLOCK = (
+    *("attention.query", "attention.key", "attention.value", "attention.dense"),
+    *("attention.LayerNorm", "ffn", "ffn_output", "full_layer_layer_norm"),
 )
 
 
@@ -47,19 +51,7 @@ def table(config, builder, keywords, tensors):
     found |= layer_norm("embedding_norm", f"{inside}.LayerNorm")
     found |= dense("embedding_projection", f"{base}encoder.embedding_hidden_mapping_in")
     for i in range(keywords["num_blocks"]):
-        ours = f"block_{i}"
         theirs = f"{base}encoder.albert_layer_groups.{i}.albert_layers.0"
-        for name in ("query", "key", "value"):
-            found |= dense(f"{ours}/attention/{name}", f"{theirs}.attention.{name}")
-        found |= dense(f"{ours}/attention/attention_output", f"{theirs}.attention.dense")
-        found |= layer_norm(f"{ours}/attention_norm", f"{theirs}.attention.LayerNorm")
-        found |= dense(f"{ours}/feed_forward/intermediate", f"{theirs}.ffn")
-        found |= dense(f"{ours}/feed_forward/output", f"{theirs}.ffn_output")
-        found |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.full_layer_layer_norm")
-    if builder == "masked_language_model":
-        found |= dense("transform", "predictions.dense")
-        found |= layer_norm("transform_norm", "predictions.LayerNorm")
-        return found | {"embedding/bias": "predictions.bias"}
-    if builder == "text_classifier":
-        return found | dense("pooler", f"{base}pooler") | dense("logits", "classifier")
-    return found | bert.list_outputs(builder)
+        found |= list_block(f"block_{i}", theirs, BLOCK)
+    masked = "predictions.dense", "predictions.LayerNorm", "predictions.bias"
+    return found | bert.list_head(builder, masked, (f"{base}pooler", "classifier"))

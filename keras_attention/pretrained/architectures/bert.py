@@ -2,7 +2,7 @@
 
 from keras_attention.pretrained.checkpoint import CheckpointError
 from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import dense, find_base, layer_norm
+from keras_attention.pretrained.weights import dense, find_base, layer_norm, list_block
 
 MODEL_TYPES = ("bert",)
 BASE = "bert."  # what names begin with below a head
@@ -21,6 +21,12 @@ IGNORED = (
     r"cls\.seq_relationship\..*",
     r"(bert\.)?pooler\.dense\..*",
     r"cls\.predictions\.decoder\..*",
+)
+# The names of a block's weights, in the order of `list_block`.
+BLOCK = (
+    *("attention.self.query", "attention.self.key", "attention.self.value"),
+    *("attention.output.dense", "attention.output.LayerNorm"),
+    *("intermediate.dense", "output.dense", "output.LayerNorm"),
 )
 
 
@@ -85,13 +91,9 @@ def table(config, builder, keywords, tensors):
         "segments/table/embeddings": f"{base}embeddings.token_type_embeddings.weight",
     }
     found |= list_encoder(base, keywords["num_layers"])
-    if builder == "masked_language_model":
-        found |= dense("transform", "cls.predictions.transform.dense")
-        found |= layer_norm("transform_norm", "cls.predictions.transform.LayerNorm")
-        return found | {"embedding/bias": "cls.predictions.bias"}
-    if builder == "text_classifier":
-        return found | dense("pooler", f"{base}pooler.dense") | dense("logits", "classifier")
-    return found | list_outputs(builder)
+    masked = "cls.predictions"
+    transform = f"{masked}.transform.dense", f"{masked}.transform.LayerNorm", f"{masked}.bias"
+    return found | list_head(builder, transform, (f"{base}pooler.dense", "classifier"))
 
 
 def list_encoder(base, num_layers):
@@ -99,17 +101,20 @@ def list_encoder(base, num_layers):
     found = {"embedding/table/embeddings": f"{base}embeddings.word_embeddings.weight"}
     found |= layer_norm("embedding_norm", f"{base}embeddings.LayerNorm")
     for i in range(num_layers):
-        ours, theirs = f"block_{i}", f"{base}encoder.layer.{i}"
-        for name in ("query", "key", "value"):
-            found |= dense(f"{ours}/attention/{name}", f"{theirs}.attention.self.{name}")
-        found |= dense(f"{ours}/attention/attention_output", f"{theirs}.attention.output.dense")
-        found |= layer_norm(f"{ours}/attention_norm", f"{theirs}.attention.output.LayerNorm")
-        found |= dense(f"{ours}/feed_forward/intermediate", f"{theirs}.intermediate.dense")
-        found |= dense(f"{ours}/feed_forward/output", f"{theirs}.output.dense")
-        found |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.output.LayerNorm")
+        found |= list_block(f"block_{i}", f"{base}encoder.layer.{i}", BLOCK)
     return found
 
 
-def list_outputs(builder):
-    """The linear layer of labels, or of where an answer begins and ends."""
+def list_head(builder, masked, classifier):
+    """The entries of the head of a builder.
+
+    Args:
+        masked: names of the transform, its norm, and the bias of the logits of tokens.
+        classifier: names of the pooler and the logits of a classifier of texts.
+    """
+    if builder == "masked_language_model":
+        found = dense("transform", masked[0]) | layer_norm("transform_norm", masked[1])
+        return found | {"embedding/bias": masked[2]}
+    if builder == "text_classifier":
+        return dense("pooler", classifier[0]) | dense("logits", classifier[1])
     return dense("logits", "qa_outputs" if builder == "question_answerer" else "classifier")

@@ -1,7 +1,7 @@
 """CLIP (Radford et al., 2021): a tower of images, and one of texts, each a model of its own."""
 
 from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import dense, layer_norm
+from keras_attention.pretrained.weights import dense, layer_norm, list_block
 
 MODEL_TYPES = ("clip",)
 IRRELEVANT = (
@@ -19,6 +19,10 @@ IGNORED = {
     "image_encoder": (r"text_.*", "logit_scale", r".*position_ids"),
     "text_encoder": (r"vision_model\..*", r"visual_.*", "logit_scale", r".*position_ids"),
 }
+BLOCK = (
+    *("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.out_proj"),
+    *("layer_norm1", "mlp.fc1", "mlp.fc2", "layer_norm2"),
+)
 
 
 def settings(config):
@@ -100,14 +104,7 @@ def table(config, builder, keywords, tensors):
             "embedding/learned/table": f"{inside}.position_embedding.weight",
         }
     for i in range(keywords["num_layers"]):
-        ours, theirs = f"block_{i}", f"{base}.encoder.layers.{i}"
-        for name in ("query", "key", "value"):
-            found |= dense(f"{ours}/attention/{name}", f"{theirs}.self_attn.{name[0]}_proj")
-        found |= dense(f"{ours}/attention/attention_output", f"{theirs}.self_attn.out_proj")
-        found |= layer_norm(f"{ours}/attention_norm", f"{theirs}.layer_norm1")
-        found |= dense(f"{ours}/feed_forward/intermediate", f"{theirs}.mlp.fc1")
-        found |= dense(f"{ours}/feed_forward/output", f"{theirs}.mlp.fc2")
-        found |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.layer_norm2")
+        found |= list_block(f"block_{i}", f"{base}.encoder.layers.{i}", BLOCK)
     last = "post_layernorm" if images else "final_layer_norm"
     found |= layer_norm("final_norm", f"{base}.{last}")
     return found | dense("projection", "visual_projection" if images else "text_projection", False)

@@ -1,7 +1,7 @@
 """DINOv2 (Oquab et al., 2023): a vision transformer whose branches are scaled."""
 
 from keras_attention.pretrained.architectures import vit
-from keras_attention.pretrained.weights import dense, layer_norm
+from keras_attention.pretrained.weights import dense, list_block
 
 MODEL_TYPES = ("dinov2",)
 BASE = "dinov2."  # what names begin with below a head
@@ -34,11 +34,7 @@ def table(config, builder, keywords, tensors):
     base = found.pop("base")
     for i in range(keywords["num_layers"]):
         ours, theirs = f"block_{i}", f"{base}encoder.layer.{i}"
-        found |= vit.list_attention(ours, f"{theirs}.attention")
-        found |= layer_norm(f"{ours}/attention_norm", f"{theirs}.norm1")
-        found |= dense(f"{ours}/feed_forward/intermediate", f"{theirs}.mlp.fc1")
-        found |= dense(f"{ours}/feed_forward/output", f"{theirs}.mlp.fc2")
-        found |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.norm2")
+        found |= list_block(ours, theirs, (*vit.ATTENTION, "norm1", "mlp.fc1", "mlp.fc2", "norm2"))
         for k, branch in enumerate(("attention", "feed_forward"), start=1):
             found[f"{ours}/{branch}_scale/scale"] = f"{theirs}.layer_scale{k}.lambda1"
     return found | dense("logits", "classifier")

@@ -2,13 +2,17 @@
 
 from keras_attention.pretrained.architectures import bert
 from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import dense, find_base, layer_norm
+from keras_attention.pretrained.weights import find_base, layer_norm, list_block
 
 MODEL_TYPES = ("distilbert",)
 BASE = "distilbert."  # what names begin with below a head
 IRRELEVANT = ("seq_classif_dropout", "qa_dropout", "tie_weights_", "sinusoidal_pos_embds")
 HEADS = bert.HEADS
 IGNORED = (r".*position_ids", r"vocab_projector\.weight")
+BLOCK = (
+    *("attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin"),
+    *("sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm"),
+)
 
 
 def settings(config):
@@ -43,18 +47,6 @@ def table(config, builder, keywords, tensors):
     }
     found |= layer_norm("embedding_norm", f"{base}embeddings.LayerNorm")
     for i in range(keywords["num_layers"]):
-        ours, theirs = f"block_{i}", f"{base}transformer.layer.{i}"
-        names = {"query": "q_lin", "key": "k_lin", "value": "v_lin", "attention_output": "out_lin"}
-        for our, their in names.items():
-            found |= dense(f"{ours}/attention/{our}", f"{theirs}.attention.{their}")
-        found |= layer_norm(f"{ours}/attention_norm", f"{theirs}.sa_layer_norm")
-        found |= dense(f"{ours}/feed_forward/intermediate", f"{theirs}.ffn.lin1")
-        found |= dense(f"{ours}/feed_forward/output", f"{theirs}.ffn.lin2")
-        found |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.output_layer_norm")
-    if builder == "masked_language_model":
-        found |= dense("transform", "vocab_transform")
-        found |= layer_norm("transform_norm", "vocab_layer_norm")
-        return found | {"embedding/bias": "vocab_projector.bias"}
-    if builder == "text_classifier":
-        return found | dense("pooler", "pre_classifier") | dense("logits", "classifier")
-    return found | bert.list_outputs(builder)
+        found |= list_block(f"block_{i}", f"{base}transformer.layer.{i}", BLOCK)
+    masked = "vocab_transform", "vocab_layer_norm", "vocab_projector.bias"
+    return found | bert.list_head(builder, masked, ("pre_classifier", "classifier"))

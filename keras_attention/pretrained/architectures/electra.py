@@ -1,7 +1,7 @@
 """ELECTRA (Clark et al., 2020): BERT with narrow embeddings; its generator has the masked head."""
 
 from keras_attention.pretrained.architectures import bert
-from keras_attention.pretrained.weights import dense, find_base, layer_norm
+from keras_attention.pretrained.weights import dense, find_base
 
 MODEL_TYPES = ("electra",)
 BASE = "electra."  # what names begin with below a head
@@ -36,10 +36,6 @@ def table(config, builder, keywords, tensors):
     }
     found |= dense("embedding_projection", f"{base}embeddings_project")
     found |= bert.list_encoder(base, keywords["num_layers"])
-    if builder == "masked_language_model":
-        found |= dense("transform", "generator_predictions.dense")
-        found |= layer_norm("transform_norm", "generator_predictions.LayerNorm")
-        return found | {"embedding/bias": "generator_lm_head.bias"}
-    if builder == "text_classifier":
-        return found | dense("pooler", "classifier.dense") | dense("logits", "classifier.out_proj")
-    return found | bert.list_outputs(builder)
+    masked = "generator_predictions.dense", "generator_predictions.LayerNorm"
+    masked = *masked, "generator_lm_head.bias"
+    return found | bert.list_head(builder, masked, ("classifier.dense", "classifier.out_proj"))

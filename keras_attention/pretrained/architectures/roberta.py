@@ -3,7 +3,7 @@
 import numpy as np
 
 from keras_attention.pretrained.architectures import bert
-from keras_attention.pretrained.weights import Fold, dense, find_base, layer_norm, rows_from
+from keras_attention.pretrained.weights import Fold, find_base, rows_from
 
 MODEL_TYPES = ("roberta", "xlm-roberta", "camembert")
 BASE = "roberta."  # what names begin with below a head
@@ -48,10 +48,5 @@ def table(config, builder, keywords, tensors):
     else:
         found["embedding/learned/table"] = rows_from(places, first)
         found["segments/table/embeddings"] = types
-    if builder == "masked_language_model":
-        found |= dense("transform", "lm_head.dense")
-        found |= layer_norm("transform_norm", "lm_head.layer_norm")
-        return found | {"embedding/bias": "lm_head.bias"}
-    if builder == "text_classifier":
-        return found | dense("pooler", "classifier.dense") | dense("logits", "classifier.out_proj")
-    return found | bert.list_outputs(builder)
+    masked = "lm_head.dense", "lm_head.layer_norm", "lm_head.bias"
+    return found | bert.list_head(builder, masked, ("classifier.dense", "classifier.out_proj"))

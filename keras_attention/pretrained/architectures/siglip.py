@@ -1,7 +1,8 @@
 """SigLIP (Zhai et al., 2023): a tower of images, and one of texts, each a model of its own."""
 
+from keras_attention.pretrained.architectures.clip import BLOCK
 from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import dense, find_base, layer_norm, part_of
+from keras_attention.pretrained.weights import dense, find_base, layer_norm, list_block, part_of
 
 # Files of SigLIP 2 for one size of images say "siglip", too.
 ALONE = ("siglip_vision_model", "siglip_text_model")  # files of one tower
@@ -93,14 +94,7 @@ def table(config, builder, keywords, tensors):
         found |= layer_norm("final_norm", f"{base}final_layer_norm")
         found |= dense("projection", f"{base}head")
     for i in range(keywords["num_layers"]):
-        ours, theirs = f"block_{i}", f"{base}encoder.layers.{i}"
-        for name in ("query", "key", "value"):
-            found |= dense(f"{ours}/attention/{name}", f"{theirs}.self_attn.{name[0]}_proj")
-        found |= dense(f"{ours}/attention/attention_output", f"{theirs}.self_attn.out_proj")
-        found |= layer_norm(f"{ours}/attention_norm", f"{theirs}.layer_norm1")
-        found |= dense(f"{ours}/feed_forward/intermediate", f"{theirs}.mlp.fc1")
-        found |= dense(f"{ours}/feed_forward/output", f"{theirs}.mlp.fc2")
-        found |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.layer_norm2")
+        found |= list_block(f"block_{i}", f"{base}encoder.layers.{i}", BLOCK)
     return found
 
 

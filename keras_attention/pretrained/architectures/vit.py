@@ -1,13 +1,18 @@
 """The vision transformer (Dosovitskiy et al., 2021)."""
 
 from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import dense, find_base, layer_norm
+from keras_attention.pretrained.weights import dense, find_base, layer_norm, list_block
 
 MODEL_TYPES = ("vit",)
 BASE = "vit."  # what names begin with below a head
 IRRELEVANT = ("encoder_stride", "pooler_output_size", "pooler_act", "tie_word_embeddings")
 HEADS = {"ForImageClassification": "vision_transformer", "Model": "image_encoder"}
 IGNORED = (r".*pooler\..*", r"(vit\.)?embeddings\.mask_token")
+ATTENTION = (
+    *("attention.attention.query", "attention.attention.key", "attention.attention.value"),
+    "attention.output.dense",
+)
+BLOCK = (*ATTENTION, "layernorm_before", "intermediate.dense", "output.dense", "layernorm_after")
 
 
 def settings(config):
@@ -44,12 +49,7 @@ def list_encoder(base, num_layers, tensors):
     found = list_embeddings(base, tensors)
     base = found.pop("base")
     for i in range(num_layers):
-        ours, theirs = f"block_{i}", f"{base}encoder.layer.{i}"
-        found |= list_attention(ours, f"{theirs}.attention")
-        found |= layer_norm(f"{ours}/attention_norm", f"{theirs}.layernorm_before")
-        found |= dense(f"{ours}/feed_forward/intermediate", f"{theirs}.intermediate.dense")
-        found |= dense(f"{ours}/feed_forward/output", f"{theirs}.output.dense")
-        found |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.layernorm_after")
+        found |= list_block(f"block_{i}", f"{base}encoder.layer.{i}", BLOCK)
     return found
 
 
@@ -64,11 +64,3 @@ def list_embeddings(base, tensors):
     }
     found |= dense("patches/projection", f"{inside}.patch_embeddings.projection")
     return found | layer_norm("final_norm", f"{base}layernorm")
-
-
-def list_attention(ours, theirs):
-    """Those of a block's attention."""
-    found = dense(f"{ours}/attention/attention_output", f"{theirs}.output.dense")
-    for name in ("query", "key", "value"):
-        found |= dense(f"{ours}/attention/{name}", f"{theirs}.attention.{name}")
-    return found
