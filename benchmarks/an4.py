@@ -92,15 +92,17 @@ def main():
     preprocessor = ka.data.SpeechPreprocessor.build(texts, num_features=39)
     model = ka.models.speech_recognizer(
         preprocessor.vocabulary_size,
-        num_mel_bins=39,
+        embedding=ka.models.SpeechEmbedding(
+            num_mel_bins=39,
+            filters=options.subsampling_filters,
+            spec_augment=dict(AUGMENT, seed=options.seed),
+        ),
         num_layers=options.num_layers,
         num_heads=4,
         hidden_dim=options.hidden_dim,
         intermediate_dim=4 * options.hidden_dim,
         kernel_size=15,
-        subsampling_filters=options.subsampling_filters,
         dropout=options.dropout,
-        spec_augment=dict(AUGMENT, seed=options.seed),
     )
     print(
         f"{len(train)} and {len(test)} utterances, {model.count_params():,} parameters", flush=True

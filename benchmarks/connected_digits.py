@@ -18,7 +18,7 @@ from training_runs import score_files
 
 import keras_attention as ka
 from keras_attention.data.made_up.spoken_digits import TOP_DB, WORDS
-from keras_attention.tasks.recipes.speech import CONFORMER
+from keras_attention.tasks.recipes.speech import CONFORMER, EMBEDDING
 
 BATCH, RATE = 32, 2e-3
 
@@ -29,9 +29,9 @@ def count_seconds():
 
 
 def seed_augmentation(seed):
-    """The keywords of the Conformer, whose augmentations draw by `seed`."""
+    """Return the settings of the recipe's embedding, whose augmentations draw by `seed`."""
     names = ("filter_augment", "spec_augment")
-    return CONFORMER | {name: CONFORMER[name] | {"seed": seed} for name in names}
+    return EMBEDDING | {name: EMBEDDING[name] | {"seed": seed} for name in names}
 
 
 class FallingRate(keras.callbacks.Callback):
@@ -87,10 +87,13 @@ def main():
     preprocessor = ka.data.SpeechPreprocessor.build([" ".join(WORDS)], 8000, tokens=options.tokens)
     model = ka.models.speech_recognizer(
         preprocessor.vocabulary_size,
-        inputs="waveform",
-        sampling_rate=8000,
         chunk_size=options.chunk_size,
-        **seed_augmentation(options.seed),
+        **CONFORMER
+        | dict(
+            embedding=ka.models.SpeechEmbedding(
+                input="waveform", sampling_rate=8000, **seed_augmentation(options.seed)
+            )
+        ),
     )
     print(f"{model.count_params():,} parameters", flush=True)
     optimizer = keras.optimizers.AdamW(RATE, weight_decay=0.01, clipnorm=5.0)

@@ -43,7 +43,7 @@ if __name__ == "__main__":
     given = parser.parse_args()
     if given.train is None:
         data = ka.data.CaptionedImage.collect(draw(given.pictures, 0), draw(60, 1), draw(60, 2))
-        options = dict(image_size=48, stem_filters=(32, 64, 128), hidden_dim=96)
+        options = dict(image_size=48, embedding={"stem_filters": (32, 64, 128)}, hidden_dim=96)
     else:
         data, options = ka.data.from_captions(train=given.train, test=given.test), {}
     print("to learn:", data.train[0].texts[0])

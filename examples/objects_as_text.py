@@ -49,7 +49,9 @@ if __name__ == "__main__":
         boxes = ka.data.from_coco(train=given.train, test=given.test, image_size=192)
     data = ka.data.caption_objects(boxes)
     print("to learn:", data.train[0].texts[0])
-    task = ka.tasks.ImageToText.from_data(data, stem_filters=(32, 64, 128), hidden_dim=128, beam=1)
+    task = ka.tasks.ImageToText.from_data(
+        data, embedding={"stem_filters": (32, 64, 128)}, hidden_dim=128, beam=1
+    )
     task.fit(data, epochs=given.epochs)
     for name, score in task.evaluate(data).items():
         print(f"{name}: {100 * score:.1f} %")

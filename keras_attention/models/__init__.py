@@ -10,6 +10,7 @@ from keras_attention.models.dependency_parser import dependency_parser
 from keras_attention.models.encoder_decoder import SIZES as _ENCODER_DECODER_SIZES
 from keras_attention.models.encoder_decoder import encoder_decoder
 from keras_attention.models.head import replace_head
+from keras_attention.models.image_embedding import ImageEmbedding
 from keras_attention.models.image_to_sequence import SIZES as _CAPTIONER_SIZES
 from keras_attention.models.image_to_sequence import image_to_sequence
 from keras_attention.models.masked_language_model import SIZES as _MASKED_SIZES
@@ -25,6 +26,7 @@ from keras_attention.models.seq2seq_transformer import SIZES as _TRANSFORMER_SIZ
 from keras_attention.models.seq2seq_transformer import seq2seq_transformer
 from keras_attention.models.sequence_labeler import SIZES as _LABELER_SIZES
 from keras_attention.models.sequence_labeler import sequence_labeler
+from keras_attention.models.speech_embedding import SpeechEmbedding
 from keras_attention.models.speech_recognizer import SIZES as _SPEECH_SIZES
 from keras_attention.models.speech_recognizer import speech_recognizer
 from keras_attention.models.speech_to_text import SIZES as _TRANSCRIBER_SIZES
@@ -82,6 +84,8 @@ def sizes(builder):
 
 __all__ = [
     "Characters",
+    "ImageEmbedding",
+    "SpeechEmbedding",
     "TextEmbedding",
     "ConformerEncoder",
     "RecurrentStack",

@@ -16,7 +16,8 @@ def check_unused(builder, name, part, **settings):
     for keyword, value in settings.items():
         default = builder.__kwdefaults__[keyword]
         if keyword.endswith("position"):
-            default = positions.for_role(positions.get(default), "rotate", "bias")
+            default = None if default == "learned" else positions.get(default)
+            default = positions.for_role(default, "rotate", "bias")
             value = default if value is None else value
         if value != default:
             raise ValueError(

@@ -1,52 +1,69 @@
 """Encoder-decoders with the structures of published ones: T5 and BART."""
 
-import inspect
+import dataclasses
 
 from keras_attention import positions
-from keras_attention.models.keywords import check_keywords
+from keras_attention.attention import MultiHeadAttention
+from keras_attention.blocks import FeedForward
+from keras_attention.core import checks
 from keras_attention.models.seq2seq_transformer import seq2seq_transformer
+from keras_attention.models.text_embedding import TextEmbedding
+from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder
 
 
-def _t5():
-    """Raffel et al. (2020), section 2.1: biases of distance, no others, and scores not scaled."""
-    return dict(
-        norm="pre",
+def _t5(num_layers, num_heads, hidden_dim, intermediate_dim, key_dim, dropout, gated=False):
+    """Raffel et al. (2020), section 2.1: biases of distance, no others, and scores not scaled.
+
+    Gated as Shazeer (2020): T5 1.1, with an output matrix of its own.
+    """
+
+    def attend(position=None):
+        return MultiHeadAttention(
+            num_heads, key_dim, score="dot", use_bias=False, position=position
+        )
+
+    activation = "geglu_tanh" if gated else "relu"
+    stack = dict(
+        feed_forward=FeedForward(intermediate_dim, activation, dropout, use_bias=False),
         normalization="rms_norm",
-        activation="relu",
-        use_bias=False,
-        position=positions.RelativeBias(),
-        decoder_position=positions.RelativeBias(bidirectional=False),
+        dropout=dropout,
         shared_position=True,
-        score="dot",
-        scale_embeddings=False,
-        scale_logits=True,
     )
-
-
-def _t5_1_1():
-    """Shazeer (2020): T5 with gated feed-forward networks and an output matrix of its own."""
-    return {
-        **_t5(),
-        "activation": "geglu_tanh",
-        "tie_embeddings": False,
-        "scale_logits": False,
-    }
-
-
-def _bart():
-    """Lewis et al. (2020), section 2.1: learned positions, norms after sums and on the input."""
+    encoder = TransformerEncoder(num_layers, attention=attend(positions.RelativeBias()), **stack)
+    decoder = TransformerDecoder(
+        num_layers,
+        attention=attend(positions.RelativeBias(bidirectional=False)),
+        cross_attention=attend(),
+        **stack,
+    )
     return dict(
-        norm="post",
-        activation="gelu",
-        position="learned",
-        max_length=1024,
-        scale_embeddings=False,
-        normalize_embeddings=True,
-        epsilon=1e-5,
+        position=None,
+        embedding=TextEmbedding(scale=False, logit_scale=1.0 if gated else hidden_dim**-0.5),
+        encoder=encoder,
+        decoder=decoder,
+        tie_embeddings=not gated,
     )
 
 
-STRUCTURES = {"t5": _t5, "t5_1.1": _t5_1_1, "bart": _bart}
+def _bart(num_layers, num_heads, hidden_dim, intermediate_dim, key_dim, dropout):
+    """Lewis et al. (2020), section 2.1: learned positions, norms after sums and on the input."""
+    attention = MultiHeadAttention(num_heads, key_dim)
+    stack = dict(
+        attention=attention,
+        feed_forward=FeedForward(intermediate_dim, "gelu", dropout),
+        norm="post",
+        epsilon=1e-5,
+        dropout=dropout,
+    )
+    return dict(
+        position=positions.Learned(1024),
+        embedding=TextEmbedding(scale=False, normalization="layer_norm", epsilon=1e-5),
+        encoder=TransformerEncoder(num_layers, **stack),
+        decoder=TransformerDecoder(num_layers, cross_attention=attention, **stack),
+    )
+
+
+STRUCTURES = ("t5", "t5_1.1", "bart")
 
 
 def _size(structure, num_layers, num_heads, hidden_dim, intermediate_dim, key_dim=None):
@@ -56,7 +73,7 @@ def _size(structure, num_layers, num_heads, hidden_dim, intermediate_dim, key_di
         num_heads=num_heads,
         hidden_dim=hidden_dim,
         intermediate_dim=intermediate_dim,
-        **({} if key_dim is None else {"key_dim": key_dim}),
+        key_dim=key_dim,
     )
 
 
@@ -75,7 +92,19 @@ SIZES = {
 }
 
 
-def encoder_decoder(vocabulary_size, *, structure="t5", name="encoder_decoder", **settings):
+def encoder_decoder(
+    vocabulary_size,
+    *,
+    structure="t5",
+    num_layers=6,
+    num_heads=8,
+    hidden_dim=512,
+    intermediate_dim=2048,
+    key_dim=None,
+    dropout=0.1,
+    padding_id=0,
+    name="encoder_decoder",
+):
     """The Transformer of one vocabulary, built as T5 or as BART is.
 
     Args:
@@ -84,9 +113,14 @@ def encoder_decoder(vocabulary_size, *, structure="t5", name="encoder_decoder", 
             RMS norms before each branch, no biases in projections, scores that are not scaled;
             `"t5_1.1"` (Shazeer, 2020): with gates, and an output matrix of its own; or `"bart"`
             (Lewis et al., 2020, section 2.1): learned positions, norms after each sum, GELU.
+        num_layers, num_heads, hidden_dim, intermediate_dim: ints, sizes of encoder and decoder.
+        key_dim: int H, the size of a head, or None for `hidden_dim / num_heads`.
+        dropout: float, of the embeddings and in the stacks.
+        padding_id: int, the id that is no token and is masked inside; None where every id is one.
         name: str.
-        settings: keywords of `seq2seq_transformer`, which documents them: sizes, and where it is to
-            differ from the structure. Published sizes: `ka.models.sizes("encoder_decoder")`.
+
+    For other structures call `seq2seq_transformer`. Published sizes:
+    `ka.models.sizes("encoder_decoder")`.
 
     Returns:
         A functional `keras.Model`, as `seq2seq_transformer`.
@@ -108,7 +142,14 @@ def encoder_decoder(vocabulary_size, *, structure="t5", name="encoder_decoder", 
     """
     if structure not in STRUCTURES:
         raise ValueError(f"structure={structure!r}: expected one of {', '.join(STRUCTURES)}.")
-    # here, so that the error names this function and not `seq2seq_transformer`
-    check_keywords("encoder_decoder", settings, inspect.signature(seq2seq_transformer).parameters)
-    settings = {**STRUCTURES[structure](), **settings}
-    return seq2seq_transformer(vocabulary_size, name=name, **settings)
+    if key_dim is None:
+        key_dim = checks.divide_exactly("hidden_dim", hidden_dim, "num_heads", num_heads)
+    sizes = (num_layers, num_heads, hidden_dim, intermediate_dim, key_dim, dropout)
+    if structure == "bart":
+        parts = _bart(*sizes)
+    else:
+        parts = _t5(*sizes, gated=structure == "t5_1.1")
+    parts["embedding"] = dataclasses.replace(parts["embedding"], padding_id=padding_id)
+    return seq2seq_transformer(
+        vocabulary_size, hidden_dim=hidden_dim, dropout=dropout, name=name, **parts
+    )

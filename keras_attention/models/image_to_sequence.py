@@ -1,52 +1,55 @@
 """Pictures to tokens by an encoder and a decoder: captions, or objects written as tokens."""
 
-import dataclasses
-
 import keras
 
-from keras_attention.models.keywords import get_position, takes_keywords_of
-from keras_attention.models.stack_keywords import DecoderKeywords, EncoderKeywords
-from keras_attention.models.text_decoder import build_text_decoder, join
-from keras_attention.models.vision_transformer import encode_image
+from keras_attention import positions
+from keras_attention.models.checks import check_unused
+from keras_attention.models.head import token_logits
+from keras_attention.models.image_embedding import ImageEmbedding, split_position
+from keras_attention.models.text_decoder import join
+from keras_attention.models.text_embedding import TextEmbedding
+from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder, name_blocks
+from keras_attention.models.vision_transformer import image_input
 
-SIZES = {
-    # Chen et al. (2022), section 4.1, with learned convolutions of its stride for the ResNet-50
-    "Pix2Seq": dict(
+
+def _pix2seq():
+    """Chen et al. (2022), section 4.1, with learned convolutions in place of the ResNet-50."""
+    return dict(
         num_layers=6,
-        num_decoder_layers=6,
         num_heads=8,
         hidden_dim=256,
         intermediate_dim=1024,
-        stem_filters=(64, 128, 256, 512, 512),
         patch_size=1,
-    ),
-}
-OF_ENCODER = {"mask", "layer_masks", "layer_positions", "num_blocks", "first_norm"}
+        embedding=ImageEmbedding(stem_filters=(64, 128, 256, 512, 512)),
+    )
 
 
-@takes_keywords_of(
-    encode_image,
-    without=["owner", "each_layer", "pooling", "normalize_pooled"],
-    patch_size=16,
-    num_layers=6,
-    num_heads=4,
-    hidden_dim=256,
-    intermediate_dim=1024,
-    dropout=0.1,
-)
+SIZES = {"Pix2Seq": _pix2seq}
+
+
 def image_to_sequence(
     image_size,
     vocabulary_size,
     *,
+    patch_size=16,
+    num_channels=3,
+    num_layers=6,
     num_decoder_layers=None,
+    num_heads=4,
+    hidden_dim=256,
+    intermediate_dim=1024,
+    dropout=0.1,
+    score="scaled_dot",
+    normalizer="softmax",
+    mask=None,
+    position="learned",
     decoder_position="sinusoidal",
-    max_length=None,
-    cross_position=None,
-    scale_embeddings=True,
+    embedding=None,
+    target_embedding=None,
+    encoder=None,
+    decoder=None,
     tie_embeddings=True,
-    target_padding_id=0,
     name="image_to_sequence",
-    **encoder,
 ):
     """From a picture to a sequence of tokens: patches in, text out.
 
@@ -59,20 +62,20 @@ def image_to_sequence(
     Args:
         image_size: int or (height, width) in pixels, a multiple of the patch size.
         vocabulary_size: int V, number of target ids.
+        patch_size, num_channels, num_layers, ..., dropout: as in `vision_transformer`, sizes of
+            encoder and decoder.
         num_decoder_layers: int, if it differs from `num_layers`.
-        decoder_position: `position` of the decoder. `"learned"` is a table of `max_length`.
-        max_length: int, how many positions `decoder_position="learned"` has.
-        cross_position: a position that rotates or biases in cross-attention, or None.
-        scale_embeddings: bool, whether tokens are multiplied by √hidden_dim.
+        score, normalizer: parts of the attention. mask: of the encoder's attention.
+        position: of the encoder, as in `vision_transformer`.
+        decoder_position: a part, its name, its config or a list, of the decoder.
+        embedding: `ImageEmbedding`: a convolution stem, registers, normalized pixels and more.
+        target_embedding: `TextEmbedding` of the target. Tokens are multiplied by √hidden_dim,
+            unless it says otherwise.
+        encoder, decoder: a `TransformerEncoder` and a `TransformerDecoder`, or any functions of x,
+            and of x and the encoded image. Sizes and parts are then stated in them.
         tie_embeddings: bool, whether the logits are inner products with the target tokens'
             embeddings, or have a matrix of their own.
-        target_padding_id: int, the target id that is no token; None where every id is one.
         name: str.
-        encoder: `patch_size`, `num_channels`, `position`, `stem_filters`, `num_registers` and the
-            other keywords of `vision_transformer` before its pooling; and those of
-            `TransformerEncoder`, which documents them, for encoder and decoder. `mask`,
-            `layer_masks`, `layer_positions`, `num_blocks` and `first_norm` are the encoder's
-            alone. Published sizes: `ka.models.sizes("image_to_sequence")`.
 
     Returns:
         A functional `keras.Model`. Inputs, a dict: `"images"` float32 (B, height, width,
@@ -97,24 +100,49 @@ def image_to_sequence(
     assert ids.shape == (2, 4)
     ```
     """
-    images, x = encode_image(image_size, pooling=None, owner="image_to_sequence", **encoder)
+    embedding = ImageEmbedding() if embedding is None else embedding
+    grid = embedding.count_patches(image_size, patch_size)
+    added, position = split_position(
+        position, grid, embedding.num_registers, hidden_dim / num_heads
+    )
+    decoder_position = positions.get(decoder_position)
+    sizes = dict(
+        num_heads=num_heads, intermediate_dim=intermediate_dim, score=score, normalizer=normalizer
+    )
+    own = dict(mask=mask, position=position)
+    check_unused(image_to_sequence, "encoder", encoder, **own)
+    check_unused(image_to_sequence, "decoder", encoder and decoder, **sizes)
+    check_unused(image_to_sequence, "decoder", decoder, num_decoder_layers=num_decoder_layers)
+    sizes |= dict(hidden_dim=hidden_dim, dropout=dropout)
+    if encoder is None:
+        encoder = TransformerEncoder.of_size(num_layers, **sizes, **own)
+    if decoder is None:
+        decoder = TransformerDecoder.of_size(
+            num_decoder_layers or num_layers,
+            position=positions.for_role(decoder_position, "rotate", "bias"),
+            **sizes,
+        )
+    target_embedding = TextEmbedding() if target_embedding is None else target_embedding
+
+    images = image_input(image_size, num_channels)
+    x = embedding(images, patch_size, hidden_dim, added, dropout, embedding.num_registers)
+    x = encoder(x)
     encoder_model = keras.Model({"images": images}, x, name="encoder")
-    known = {field.name for field in dataclasses.fields(EncoderKeywords)} - OF_ENCODER
-    decoder = DecoderKeywords(
-        **{key: value for key, value in encoder.items() if key in known}
-        | {
-            "num_layers": num_decoder_layers or encoder["num_layers"],
-            "position": get_position(decoder_position, max_length),
-            "cross_position": cross_position,
-        }
-    )
-    decoder_model = build_text_decoder(
+
+    target = target_embedding.inputs("target")
+    encoded = keras.Input(x.shape[1:], dtype=x.dtype, name="encoded")
+    x, _, tokens = target_embedding(
+        target,
         vocabulary_size,
-        decoder,
-        encoder_model.output,
-        scale_embeddings=scale_embeddings,
-        tie_embeddings=tie_embeddings,
-        padding_id=target_padding_id,
+        hidden_dim,
+        positions.for_role(decoder_position, "embed"),
+        dropout,
+        scale=True,
+        initializer=keras.initializers.RandomNormal(stddev=hidden_dim**-0.5),
     )
+    x = name_blocks(decoder, "decoder_block")(x, encoded)
+    logits = token_logits(x, tokens, tie_embeddings)
+    inputs = [*target.values(), encoded]
+    decoder_model = keras.Model({x.name: x for x in inputs}, logits, name="decoder")
     inputs, _, logits = join(encoder_model, decoder_model)
     return keras.Model(inputs, logits, name=name)

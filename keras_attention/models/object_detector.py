@@ -1,6 +1,5 @@
 """Object detection: a class and a box for each query, without proposals."""
 
-import dataclasses
 import math
 
 import keras
@@ -8,64 +7,56 @@ from keras import ops
 
 from keras_attention.blocks import BoxHead, ObjectQueries
 from keras_attention.core import checks
-from keras_attention.models.keywords import takes_keywords_of
-from keras_attention.models.stack_keywords import DecoderKeywords
-from keras_attention.models.transformer import TransformerDecoder
-from keras_attention.models.vision_transformer import encode_image
+from keras_attention.models.checks import check_unused
+from keras_attention.models.image_embedding import ImageEmbedding, split_position
+from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder, name_blocks
+from keras_attention.models.vision_transformer import image_input
 
-# Carion et al. (2020), section 4: the Transformer of DETR, behind a backbone of stride 32.
-SIZES = {
-    "DETR": dict(
+
+def _detr():
+    """Carion et al. (2020), section 4: their Transformer, behind a backbone of stride 32."""
+    stack = dict(dropout=0.1, activation="relu", norm="post")
+    encoder = TransformerEncoder.of_size(6, 8, 256, 2048, **stack)
+    decoder = TransformerDecoder.of_size(6, 8, 256, 2048, **stack, causal=False)
+    return dict(
         queries=100,
-        num_layers=6,
-        num_decoder_layers=6,
-        num_heads=8,
         hidden_dim=256,
-        intermediate_dim=2048,
         dropout=0.1,
-        activation="relu",
-        norm="post",
+        encoder=encoder,
+        decoder=decoder,
         no_object=True,
         auxiliary=True,
-    ),
-}
+    )
+
+
+SIZES = {"DETR": _detr}
 PRIOR = 0.01  # of an object, where classes are judged one by one
 
 
-class QueryStack(TransformerDecoder):
-    """A stack of decoder blocks, in one model with an encoder that ends in a norm, too."""
-
-    _final = "decoder_final"
-
-
-class QueryDecoder(DecoderKeywords):
-    """Keywords of a stack of decoder blocks whose queries all see one another."""
-
-    def make_stack(self, name):
-        cross_attention = self._attention(None, None)
-        settings = self._list_settings(name)
-        return QueryStack(**settings, cross_attention=cross_attention, causal=False)
-
-
-@takes_keywords_of(
-    encode_image,
-    without=["owner", "each_layer", "pooling", "normalize_pooled", "num_registers"],
-    num_layers=3,
-    num_heads=4,
-    hidden_dim=128,
-    intermediate_dim=256,
-)
 def object_detector(
     image_size,
     num_classes,
     *,
+    patch_size=16,
+    num_channels=3,
+    num_layers=3,
+    num_heads=4,
+    hidden_dim=128,
+    intermediate_dim=256,
+    dropout=0.0,
+    score="scaled_dot",
+    normalizer="softmax",
+    mask=None,
+    position="learned",
+    embedding=None,
+    encoder=None,
     queries="grid",
     num_decoder_layers=3,
+    decoder=None,
     no_object=False,
     auxiliary=False,
     one_to_many=False,
     name="object_detector",
-    **encoder,
 ):
     """DETR: an image encoder, and queries that find one object each (Carion et al., 2020).
 
@@ -79,10 +70,15 @@ def object_detector(
     Args:
         image_size: int or (height, width) in pixels.
         num_classes: int.
+        patch_size: int or (height, width). Cells are patches, after the convolutions of a stem if
+            the embedding has one: a stem of stride 16, with `patch_size=1`, learns fastest.
+        num_channels, num_layers, ..., embedding, encoder: as in `vision_transformer`.
         queries: `"grid"`, or an int for so many learned queries, each with a learned point, which
             attend to one another and to the encoded image. In the paper the embedding of a query is
             added in every layer; here it begins the stream.
-        num_decoder_layers: int, of learned queries.
+        num_decoder_layers: int, the layers of the decoder of learned queries.
+        decoder: a `TransformerDecoder(causal=False)`, or any function of the queries and the
+            encoded image, of learned queries. None makes one of the sizes that the builder has.
         no_object: bool, whether logits have one more class, the last, for no object, of which a
             softmax is taken as in the paper. Otherwise a sigmoid of each logit says whether an
             object of that class is there.
@@ -94,12 +90,7 @@ def object_detector(
             cells; with several the encoder learns sooner. These heads read the layer before the
             last, much as in Jia et al.'s hybrid layer scheme, so that the last is free to choose
             one query of several. Files that `ka.tasks.ObjectDetector` exports leave them out.
-        patch_size, stem_filters, stem_strides: cells are patches, after the convolutions of a stem
-            if there is one; a stem of stride 16, with `patch_size=1`, learns fastest.
         name: str.
-        encoder: keywords of `vision_transformer` and of `TransformerEncoder`, which document them;
-            sizes, norms and dropout are those of the decoder, too. `position` and `mask` are those
-            of the encoder. Published sizes: `ka.models.sizes("object_detector")`.
 
     Returns:
         A functional `keras.Model`. Input `"images"` float32 (B, height, width, num_channels), by
@@ -116,8 +107,8 @@ def object_detector(
     import keras_attention as ka
 
     size = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32)
-    stem = dict(stem_filters=(8, 8), patch_size=1)
-    model = ka.models.object_detector((16, 24), 3, **stem, **size)
+    stem = ka.models.ImageEmbedding(stem_filters=(8, 8))
+    model = ka.models.object_detector((16, 24), 3, patch_size=1, embedding=stem, **size)
     found = model(np.ones((2, 16, 24, 3)))
     assert found["logits"].shape == (2, 24, 3) and found["boxes"].shape == (2, 24, 4)
 
@@ -126,47 +117,61 @@ def object_detector(
     ```
     """
     num_classes = checks.check_whole_number("object_detector", "num_classes", num_classes)
-    if queries != "grid":
-        queries = _check_queries(queries)
-    on_grid = queries == "grid"
-    images, found = encode_image(
-        image_size,
-        pooling=None,
-        owner="object_detector",
-        each_layer=(auxiliary or one_to_many) and on_grid,
-        **encoder,
+    embedding = ImageEmbedding() if embedding is None else embedding
+    grid = embedding.count_patches(image_size, patch_size)
+    added, position = split_position(
+        position, grid, embedding.num_registers, hidden_dim / num_heads
     )
-    points = count_cells(images.shape[1:3], encoder) if on_grid else queries
-    if not on_grid:
-        decoder = QueryDecoder(**_take_decoder_settings(encoder, num_decoder_layers))
-        x = ObjectQueries(queries, decoder.hidden_dim, name="queries")(found)
-        found = decoder(x, found, name="decoder", each_layer=auxiliary or one_to_many)
-    every = found if auxiliary or one_to_many else [found]
-    found = every if auxiliary else every[-1:]
+    sizes = dict(
+        num_heads=num_heads,
+        intermediate_dim=intermediate_dim,
+        score=score,
+        normalizer=normalizer,
+    )
+    own = dict(num_layers=num_layers, mask=mask, position=position)
+    check_unused(object_detector, "encoder", encoder, **sizes, **own)
+    if encoder is None:
+        encoder = TransformerEncoder.of_size(hidden_dim=hidden_dim, dropout=dropout, **sizes, **own)
+    each_layer = auxiliary or one_to_many
+    images = image_input(image_size, num_channels)
+    x = embedding(images, patch_size, hidden_dim, added, dropout, embedding.num_registers)
+    if queries == "grid":
+        layers, points = encoder(x, each_layer=True) if each_layer else [encoder(x)], grid
+    else:
+        encoded, points = encoder(x), _check_queries(queries)
+        if decoder is None:
+            decoder = TransformerDecoder.of_size(
+                num_decoder_layers,
+                hidden_dim=hidden_dim,
+                dropout=dropout,
+                causal=False,
+                **sizes,
+            )
+        decoder = name_blocks(decoder, "decoder")
+        x = ObjectQueries(queries, hidden_dim, name="queries")(encoded)
+        layers = decoder(x, encoded, each_layer=True) if each_layer else [decoder(x, encoded)]
+    heads = (num_classes, no_object, hidden_dim, points)
+    outputs = _find_objects(layers if auxiliary else layers[-1:], *heads)
+    if one_to_many:
+        before = layers[-2:][0]  # the last layer, if there are several, keeps one query of many
+        found = _find_objects([before], *heads, prefix="one_to_many_")
+        outputs |= {f"one_to_many_{key}": value for key, value in found.items()}
+    return keras.Model(images, outputs, name=name)
 
-    def make_heads(prefix=""):
-        to_logits = keras.layers.Dense(
-            num_classes + no_object,
-            bias_initializer="zeros" if no_object else keras.initializers.Constant(_logit(PRIOR)),
-            dtype="float32",
-            name=f"{prefix}logits",
-        )
-        return to_logits, BoxHead(
-            encoder["hidden_dim"], points, dtype="float32", name=f"{prefix}boxes"
-        )
 
-    to_logits, to_boxes = make_heads()
-    logits, boxes = [to_logits(x) for x in found], [to_boxes(x) for x in found]
+def _find_objects(layers, num_classes, no_object, hidden_dim, points, prefix=""):
+    """The outputs of one pair of heads: of the last layer, and of those before it."""
+    bias = "zeros" if no_object else keras.initializers.Constant(math.log(PRIOR / (1.0 - PRIOR)))
+    to_logits = keras.layers.Dense(
+        num_classes + no_object, bias_initializer=bias, dtype="float32", name=f"{prefix}logits"
+    )
+    to_boxes = BoxHead(hidden_dim, points, dtype="float32", name=f"{prefix}boxes")
+    logits, boxes = [to_logits(x) for x in layers], [to_boxes(x) for x in layers]
     outputs = {"logits": logits[-1], "boxes": boxes[-1]}
-    if auxiliary and len(found) > 1:
+    if len(layers) > 1:
         outputs["auxiliary_logits"] = ops.stack(logits[:-1], axis=1)
         outputs["auxiliary_boxes"] = ops.stack(boxes[:-1], axis=1)
-    if one_to_many:
-        names = "one_to_many_logits", "one_to_many_boxes"
-        heads = make_heads("one_to_many_")
-        before = every[-2:][0]  # the last layer, if it is not the only one, keeps one query of many
-        outputs |= {name: head(before) for name, head in zip(names, heads, strict=True)}
-    return keras.Model(images, outputs, name=name)
+    return outputs
 
 
 def _check_queries(queries):
@@ -175,26 +180,3 @@ def _check_queries(queries):
             f"object_detector(queries={queries!r}): expected 'grid', or how many learned queries."
         )
     return checks.check_whole_number("object_detector", "queries", queries)
-
-
-def count_cells(size, encoder):
-    """(rows, columns) of the patches of an image of `size`, by the keywords of `encode_image`."""
-    strides = encoder.get("stem_strides") or (2,) * len(encoder.get("stem_filters") or ())
-    for stride in strides if encoder.get("stem_filters") else ():
-        size = [math.ceil(side / stride) for side in size]
-    patch = checks.check_height_and_width(
-        "object_detector", "patch_size", encoder.get("patch_size", 16)
-    )
-    return tuple(side // part for side, part in zip(size, patch, strict=True))
-
-
-def _take_decoder_settings(encoder, num_layers):
-    """Keywords of the decoder, of those of `encode_image`: the same sizes, norms and dropout."""
-    names = {field.name for field in dataclasses.fields(QueryDecoder)}
-    left = {"position", "mask", "layer_masks", "layer_positions", "num_blocks", "max_length"}
-    settings = {name: value for name, value in encoder.items() if name in names - left}
-    return {**settings, "num_layers": num_layers}
-
-
-def _logit(probability):
-    return math.log(probability / (1.0 - probability))

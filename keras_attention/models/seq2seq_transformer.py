@@ -2,11 +2,12 @@
 
 import keras
 
-from keras_attention.blocks import DeepNorm, TokenEmbedding
-from keras_attention.blocks.packed_documents import document_inputs, name_inputs
-from keras_attention.models.head import name_logits, token_logits
-from keras_attention.models.keywords import get_position, takes_keywords_of
-from keras_attention.models.stack_keywords import DecoderKeywords, EncoderKeywords
+from keras_attention import positions
+from keras_attention.models.checks import check_unused
+from keras_attention.models.head import token_logits
+from keras_attention.models.text_decoder import join
+from keras_attention.models.text_embedding import TextEmbedding, place_documents, unwrap_inputs
+from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder, name_blocks
 
 SIZES = {
     # Vaswani et al. (2017), table 3
@@ -15,62 +16,58 @@ SIZES = {
 }
 
 
-@takes_keywords_of(
-    EncoderKeywords,
-    num_layers=6,
-    num_heads=8,
-    hidden_dim=512,
-    intermediate_dim=2048,
-    dropout=0.1,
-    norm="post",
-    activation="relu",
-    position="sinusoidal",
-)
 def seq2seq_transformer(
     source_vocabulary_size,
     target_vocabulary_size=None,
     *,
+    num_layers=6,
     num_decoder_layers=None,
+    num_heads=8,
+    hidden_dim=512,
+    intermediate_dim=2048,
+    dropout=0.1,
+    score="scaled_dot",
+    normalizer="softmax",
+    mask=None,
+    position="sinusoidal",
     decoder_position=None,
-    cross_position=None,
-    scale_embeddings=True,
-    normalize_embeddings=False,
+    norm="post",
+    embedding=None,
+    target_embedding=None,
+    encoder=None,
+    decoder=None,
     tie_embeddings=True,
-    scale_logits=False,
-    logit_bias=False,
-    packed=False,
-    source_padding_id=0,
-    target_padding_id=0,
     name="seq2seq_transformer",
-    **transformer,
 ):
     """The Transformer (Vaswani et al., 2017, figure 1): from source ids to target ids.
 
     Args:
         source_vocabulary_size: int, number of source ids.
-        target_vocabulary_size: int, number of target ids; or None for one vocabulary of both, whose
+        target_vocabulary_size: int, number of target ids, or None for one vocabulary of both, whose
             embeddings are then one table (`clone_model` makes two of it).
+        num_layers, num_heads, hidden_dim, intermediate_dim: ints, sizes of encoder and decoder, as
+            in `TransformerEncoder.of_size`. `hidden_dim` is also that of the embeddings.
         num_decoder_layers: int, if it differs from `num_layers`.
+        dropout: float, of the embeddings and in the stacks.
+        score, normalizer: parts of the attention.
+        mask: of the attention of a side to its own tokens. In the target the future stays hidden,
+            whatever the mask allows.
+        position: a part, its name, its config or a list. What rotates or biases goes into the
+            attention of a side to itself, what is added into its embedding.
         decoder_position: `position` of the decoder, where it differs from the encoder's.
-        cross_position: a position that rotates or biases in cross-attention, or None.
-        scale_embeddings: bool, whether tokens are multiplied by √hidden_dim (section 3.4).
-        normalize_embeddings: bool, whether a norm follows the embeddings (Lewis et al., 2020).
+        norm: how branches join the stream, as in `TransformerEncoder`. `"pre"` is easier to train.
+        embedding: `TextEmbedding` of the source: packed pairs, a norm, padding and more. Tokens are
+            multiplied by √hidden_dim (section 3.4), unless it says otherwise. A model built without
+            `packed` has the same weights, and generates.
+        target_embedding: that of the target, where it differs. (Where texts begin with the id that
+            also fills up short ones, as in T5 and Marian, its `padding_id` is None: the future is
+            hidden anyway.)
+        encoder, decoder: a `TransformerEncoder` and a `TransformerDecoder`, or any functions of x,
+            and of x and the encoded source. Sizes and parts are then stated in them. None makes one
+            of the sizes that the builder has, with `activation="relu"`.
         tie_embeddings: bool, whether the logits are inner products with the target tokens'
             embeddings (section 3.4), or have a matrix of their own.
-        scale_logits: bool, whether tied logits are divided by √hidden_dim (T5).
-        logit_bias: bool, whether tied logits have a learned bias (Marian).
-        packed: bool, whether rows hold several pairs each: two more inputs tell them apart, so that
-            tokens see the source and the target of their own pair alone and count from the first
-            token of each. For training: a model built without it, with the same weights, generates.
-        source_padding_id, target_padding_id: ints, the ids that are no tokens and are masked
-            inside; None where every id is one. (Where texts begin with the id that also fills up
-            short ones, as in T5 and Marian, the target has None: the future is hidden anyway.)
         name: str.
-        transformer: keywords of `TransformerEncoder`, which documents them, for encoder and
-            decoder: sizes, `dropout` (here of embeddings too), norms, and the parts `score`,
-            `normalizer`, `mask` (of a side's own tokens; in the target the future stays hidden,
-            whatever it allows) and `position`. Published sizes:
-            `ka.models.sizes("seq2seq_transformer")`.
 
     Returns:
         A functional `keras.Model`. Inputs, a dict: `"source_ids"` int32 (B, S) and `"target_ids"`
@@ -97,92 +94,59 @@ def seq2seq_transformer(
     assert logits.shape == (1, 2, 90)
     ```
     """
-    encoder, decoder = _stacks(transformer, num_decoder_layers, decoder_position, cross_position)
-
-    def embed(ids, size, stack, documents, padding_id, table=None, logit_bias=False):
-        embedding = TokenEmbedding(
-            size,
-            stack.hidden_dim,
-            position=stack.embedding_position(),
-            scale=scale_embeddings,
-            embeddings_initializer=keras.initializers.RandomNormal(stddev=stack.hidden_dim**-0.5),
-            logit_scale=stack.hidden_dim**-0.5 if scale_logits else 1.0,
-            logit_bias=logit_bias,
-            table=table,
-            padding_id=padding_id,
-            padding=None if padding_id is None else stack.padding,
-            name="embedding",
+    position = positions.get(position)
+    own = position if decoder_position is None else positions.get(decoder_position)
+    sizes = dict(
+        num_heads=num_heads,
+        intermediate_dim=intermediate_dim,
+        score=score,
+        normalizer=normalizer,
+        mask=mask,
+        norm=norm,
+    )
+    check_unused(seq2seq_transformer, "decoder", encoder and decoder, **sizes)
+    check_unused(seq2seq_transformer, "decoder", decoder, num_decoder_layers=num_decoder_layers)
+    sizes |= dict(hidden_dim=hidden_dim, dropout=dropout, activation="relu")
+    if encoder is None:
+        encoder = TransformerEncoder.of_size(
+            num_layers,
+            position=positions.for_role(position, "rotate", "bias"),
+            **sizes,
         )
-        x = embedding(ids, positions=documents.get("positions"))
-        if normalize_embeddings:
-            x = stack.make_normalization("embedding_norm")(x)
-        return keras.layers.Dropout(stack.dropout, name="dropout")(x), embedding
+    if decoder is None:
+        decoder = TransformerDecoder.of_size(
+            num_decoder_layers or num_layers,
+            position=positions.for_role(own, "rotate", "bias"),
+            **sizes,
+        )
+    embedding = TextEmbedding() if embedding is None else embedding
+    target_embedding = embedding if target_embedding is None else target_embedding
+    start = dict(scale=True, initializer=keras.initializers.RandomNormal(stddev=hidden_dim**-0.5))
 
-    source_ids = keras.Input((None,), dtype="int32", name="source_ids")
-    inputs, documents = document_inputs(packed, "source_document_ids")
-    x, embedding = embed(source_ids, source_vocabulary_size, encoder, documents, source_padding_id)
-    x = encoder(x, name="encoder_block", **documents)
-    encoder_model = keras.Model(name_inputs(source_ids, **inputs), x, name="encoder")
+    source = embedding.inputs("source")
+    added = positions.for_role(position, "embed")
+    x, documents, tokens = embedding(
+        source, source_vocabulary_size, hidden_dim, added, dropout, **start
+    )
+    x = name_blocks(encoder, "encoder_block")(x, **documents)
+    encoder_model = keras.Model(unwrap_inputs(source), x, name="encoder")
 
-    target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-    encoded = keras.Input((None, encoder.hidden_dim), dtype=x.dtype, name="encoded")
+    target = target_embedding.inputs("target")
+    encoded = keras.Input((None, hidden_dim), dtype=x.dtype, name="encoded")
+    pairs = {}
+    if "document_ids" in source:
+        pairs["document_ids"] = keras.Input((None,), dtype="int32", name="source_document_ids")
     size, table = target_vocabulary_size, None
     if size is None:
-        size, table = source_vocabulary_size, embedding.table
-    inputs, documents = document_inputs(packed, "target_document_ids")
-    source_inputs, of_source = document_inputs(packed, "source_document_ids")
-    pairs = {**documents, **{f"encoded_{key}": value for key, value in of_source.items()}}
-    x, embedding = embed(
-        target_ids,
-        size,
-        decoder,
-        documents,
-        target_padding_id,
-        table,
-        logit_bias and tie_embeddings,
+        size, table = source_vocabulary_size, tokens.table
+    added = positions.for_role(own, "embed")
+    x, documents, tokens = target_embedding(
+        target, size, hidden_dim, added, dropout, table=table, **start
     )
-    x = decoder(x, encoded, name="decoder_block", **pairs)
-    logits = token_logits(x, embedding, tie_embeddings)
-    inputs = {"target_ids": target_ids, "encoded": encoded, **inputs, **source_inputs}
-    decoder_model = keras.Model(inputs, logits, name="decoder")
-    return _join(encoder_model, decoder_model, name, packed)
-
-
-def _stacks(transformer, num_decoder_layers, decoder_position, cross_position):
-    """The stacks of both sides: the decoder's differs in depth and positions, where given."""
-    num_layers, max_length = transformer["num_layers"], transformer.get("max_length")
-    num_decoder_layers = num_decoder_layers or num_layers
-    norm = transformer.get("norm")
-    if norm == "deep_norm":
-        norm = DeepNorm(num_layers, num_decoder_layers=num_decoder_layers)
-    encoder = EncoderKeywords(**{**transformer, "norm": norm})
-    decoder = DecoderKeywords(
-        **{
-            **transformer,
-            "num_layers": num_decoder_layers,
-            "position": get_position(decoder_position, max_length) or encoder.position,
-            "cross_position": cross_position,
-        }
-    )
-    return encoder, decoder
-
-
-def _join(encoder, decoder, name, packed):
-    """The model of `{"source_ids", "target_ids"}` that runs `decoder` on what `encoder` returns.
-
-    With `packed` both take the documents of their ids too.
-    """
-    decoder.supports_masking = True  # or it warns that the mask of the source is lost
-    source_ids = keras.Input((None,), dtype="int32", name="source_ids")
-    target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-    documents, of_source = {}, {}
-    if packed:
-        documents = {
-            name: keras.Input((None,), dtype="int32", name=name)
-            for name in ("source_document_ids", "target_document_ids")
-        }
-        of_source = {"source_document_ids": documents["source_document_ids"]}
-    encoded = encoder(name_inputs(source_ids, **of_source))
-    output = decoder({"target_ids": target_ids, "encoded": encoded, **documents})
-    inputs = {"source_ids": source_ids, "target_ids": target_ids, **documents}
-    return keras.Model(inputs, name_logits(output), name=name)
+    decoder = name_blocks(decoder, "decoder_block")
+    x = decoder(x, encoded, **documents, **place_documents(pairs, "encoded_"))
+    logits = token_logits(x, tokens, tie_embeddings)
+    inputs = [*target.values(), encoded, *pairs.values()]
+    decoder_model = keras.Model({x.name: x for x in inputs}, logits, name="decoder")
+    inputs, _, logits = join(encoder_model, decoder_model)
+    return keras.Model(inputs, logits, name=name)

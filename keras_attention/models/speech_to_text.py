@@ -2,97 +2,78 @@
 
 import keras
 
-from keras_attention.blocks import (
-    ConvolutionSubsampling,
-    FilterAugment,
-    FixedLength,
-    FrameConvolutions,
-    LengthMask,
-    LogMelSpectrogram,
-    PositionEmbedding,
-    SpecAugment,
-)
-from keras_attention.blocks.log_mel_spectrogram import STRIDE
-from keras_attention.models.keywords import get_position, takes_keywords_of
-from keras_attention.models.speech_recognizer import ConformerKeywords, check_logarithm
-from keras_attention.models.stack_keywords import DecoderKeywords
-from keras_attention.models.text_decoder import build_text_decoder, join
-
-STEMS = ("2d", "1d")
-OF_ENCODER = ("block", "kernel_size", "convolution_norm", "causal", "mask", "layer_masks",
-              "layer_positions", "num_blocks")  # fmt: skip
+from keras_attention import positions
+from keras_attention.attention import MultiHeadAttention
+from keras_attention.blocks import FeedForward
+from keras_attention.models.checks import check_unused
+from keras_attention.models.conformer import ConformerEncoder
+from keras_attention.models.head import token_logits
+from keras_attention.models.speech_embedding import SpeechEmbedding
+from keras_attention.models.text_decoder import join
+from keras_attention.models.text_embedding import TextEmbedding
+from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder, name_blocks
 
 
 def _whisper(num_layers, num_heads, hidden_dim, num_mel_bins=80):
-    """Radford et al. (2022), section 2.2: Transformers of learned positions, of 30 seconds."""
-    return dict(
-        num_layers=num_layers,
-        num_heads=num_heads,
-        hidden_dim=hidden_dim,
-        intermediate_dim=4 * hidden_dim,
-        dropout=0.0,
-        num_mel_bins=num_mel_bins,
-        spectrogram="whisper",
-        num_frames=3000,
-        normalize_features=False,
-        stem="1d",
-        subsampling=2,
-        block="encoder",
-        activation="gelu",
-        key_bias=False,
-        position="learned",
-        max_length=448,
-        scale_embeddings=False,
-        target_padding_id=None,
+    """Radford et al. (2022), table 1."""
+    attention = MultiHeadAttention(num_heads, hidden_dim // num_heads, key_bias=False)
+    stack = dict(
+        attention=attention,
+        feed_forward=FeedForward(4 * hidden_dim, activation="gelu"),
         epsilon=1e-5,
+    )
+    return dict(
+        hidden_dim=hidden_dim,
+        dropout=0.0,
+        position=positions.Learned(1500),
+        decoder_position=positions.Learned(448),
+        embedding=SpeechEmbedding(
+            num_mel_bins=num_mel_bins,
+            spectrogram="whisper",
+            num_frames=3000,
+            normalize=False,
+            stem="1d",
+            subsampling=2,
+        ),
+        target_embedding=TextEmbedding(scale=False, padding_id=None),
+        encoder=TransformerEncoder(num_layers, **stack),
+        decoder=TransformerDecoder(num_layers, cross_attention=attention, **stack),
     )
 
 
 SIZES = {
-    # Radford et al. (2022), table 1; with vocabulary_size=51865 (large-v3: 51866) as released
-    "Whisper-tiny": _whisper(4, 6, 384),
-    "Whisper-base": _whisper(6, 8, 512),
-    "Whisper-small": _whisper(12, 12, 768),
-    "Whisper-medium": _whisper(24, 16, 1024),
-    "Whisper-large": _whisper(32, 20, 1280),
-    "Whisper-large-v3": _whisper(32, 20, 1280, num_mel_bins=128),
+    # with vocabulary_size=51865 (large-v3: 51866) as released
+    "Whisper-tiny": lambda: _whisper(4, 6, 384),
+    "Whisper-base": lambda: _whisper(6, 8, 512),
+    "Whisper-small": lambda: _whisper(12, 12, 768),
+    "Whisper-medium": lambda: _whisper(24, 16, 1024),
+    "Whisper-large": lambda: _whisper(32, 20, 1280),
+    "Whisper-large-v3": lambda: _whisper(32, 20, 1280, num_mel_bins=128),
 }
 
 
-@takes_keywords_of(
-    ConformerKeywords,
-    without=["causal", "padding"],
-    num_layers=4,
-    num_heads=4,
-    hidden_dim=144,
-    intermediate_dim=576,
-    dropout=0.1,
-    activation="silu",
-    position="rotary",
-)
 def speech_to_text(
     vocabulary_size,
     *,
-    inputs="features",
-    num_mel_bins=80,
-    sampling_rate=16000,
-    spectrogram="kaldi",
-    num_frames=None,
-    normalize_features=True,
-    stem="2d",
-    subsampling=4,
-    subsampling_filters=None,
-    filter_augment=None,
-    spec_augment=None,
+    num_layers=4,
     num_decoder_layers=None,
+    num_heads=4,
+    hidden_dim=144,
+    intermediate_dim=576,
+    kernel_size=31,
+    dropout=0.1,
+    score="scaled_dot",
+    normalizer="softmax",
+    mask=None,
+    position="rotary",
     decoder_position=None,
-    cross_position=None,
-    scale_embeddings=True,
+    embedding=None,
+    target_embedding=None,
+    encoder=None,
+    decoder=None,
     tie_embeddings=True,
-    target_padding_id=0,
     ctc_head=False,
     name="speech_to_text",
-    **transformer,
 ):
     """From sound to text, in the language that is spoken or in another one.
 
@@ -102,39 +83,26 @@ def speech_to_text(
 
     Args:
         vocabulary_size: int V, number of target ids.
-        inputs: `"features"`, such as log-mel spectrograms, or `"waveform"`, of which a
-            `LogMelSpectrogram` in the model makes them.
-        num_mel_bins: int F, features of a frame.
-        sampling_rate: int, samples a second of a waveform.
-        spectrogram: `"kaldi"` or `"whisper"`, of a waveform, as in `LogMelSpectrogram`.
-        num_frames: int, to which every sound is cut or filled up with silence, which is then heard
-            as sound is (Whisper: 3000, which are 30 seconds); None for sounds of any length, whose
-            padding is masked.
-        normalize_features: bool, whether features are brought to mean 0 and variance 1, over all
-            frames of the training, by a `BatchNormalization` without weights.
-        stem: what makes few vectors of many frames: `"2d"`, a `ConvolutionSubsampling`, or `"1d"`,
-            `FrameConvolutions` as Whisper has them.
-        subsampling: int, a power of two, how many frames make one vector.
-        subsampling_filters: int, of the convolutions of `"2d"`; None is `hidden_dim`.
-        filter_augment: dict, keywords of `FilterAugment` for training, of features that are
-            natural logarithms; None or an empty one for none.
-        spec_augment: dict, keywords of `SpecAugment` for training; None or an empty one for none.
+        num_layers, num_heads, hidden_dim, intermediate_dim: ints, sizes of encoder and decoder.
+            `hidden_dim` is also that of the embeddings. kernel_size: int, of the convolution in the
+            encoder's blocks.
         num_decoder_layers: int, if it differs from `num_layers`.
+        dropout: float, of the embeddings and in the stacks.
+        score, normalizer: parts of the attention. mask: of the encoder's attention.
+        position: a part, its name, its config or a list. What rotates or biases goes into the
+            attention of a side to itself, what is added into its embedding.
         decoder_position: `position` of the decoder, where it differs from the encoder's.
-        cross_position: a position that rotates or biases in cross-attention, or None.
-        scale_embeddings: bool, whether tokens are multiplied by √hidden_dim.
+        embedding: `SpeechEmbedding`: features or waveforms, the subsampling, augmentation and more.
+        target_embedding: `TextEmbedding` of the target. Tokens are multiplied by √hidden_dim,
+            unless it says otherwise.
+        encoder, decoder: a `ConformerEncoder` or `TransformerEncoder`, and a `TransformerDecoder`,
+            or any functions of x, and of x and the encoded sound. Sizes and parts are then stated
+            in them.
         tie_embeddings: bool, whether the logits are inner products with the target tokens'
             embeddings, or have a matrix of their own.
-        target_padding_id: int, the target id that is no token; None where every id is one.
         ctc_head: bool, whether the encoder has logits of its own for `ka.training.CTCAttention`,
             which trains both (Watanabe et al., 2017): alignments are learnt sooner.
         name: str.
-        transformer: `block` (`"conformer"` or `"encoder"`), `kernel_size` (31) and
-            `convolution_norm` (`"batch_norm"`) of a Conformer's convolution; and keywords of
-            `TransformerEncoder`, which documents them, for encoder and decoder. `mask`,
-            `layer_masks`, `layer_positions` and `num_blocks` are the encoder's alone, and
-            `max_length` is of the learned positions of the decoder: the encoder has as many as
-            `num_frames` make. Published sizes: `ka.models.sizes("speech_to_text")`.
 
     Returns:
         A functional `keras.Model`. Inputs, a dict: `"features"` float32 (B, T, F), or `"waveform"`
@@ -155,96 +123,60 @@ def speech_to_text(
     import keras_attention as ka
 
     size = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32, kernel_size=5)
-    model = ka.models.speech_to_text(30, num_mel_bins=40, **size)
+    features = ka.models.SpeechEmbedding(num_mel_bins=40)
+    model = ka.models.speech_to_text(30, embedding=features, **size)
     sound = {"features": np.ones((2, 50, 40), "float32"), "lengths": np.array([50, 31])}
     assert model({**sound, "target_ids": np.array([[1, 4], [1, 5]])}).shape == (2, 2, 30)
     ids = ka.generation.generate(model, sound, 4, start_token_id=1)
     assert ids.shape == (2, 4)
     tiny = ka.models.sizes("speech_to_text")["Whisper-tiny"]
-    assert tiny["num_frames"] == 3000 and tiny["hidden_dim"] == 384
+    assert tiny["embedding"].num_frames == 3000 and tiny["hidden_dim"] == 384
     ```
     """
-    if inputs not in ("features", "waveform"):
-        raise ValueError(f"inputs={inputs!r}: expected 'features' or 'waveform'.")
-    if stem not in STEMS:
-        raise ValueError(f"stem={stem!r}: expected '2d' or '1d'.")
-    if stem == "1d" and subsampling_filters is not None:
-        raise ValueError(
-            f"subsampling_filters={subsampling_filters} is of stem='2d': convolutions over frames "
-            "alone have hidden_dim channels. Leave it out."
-        )
-    encoder, decoder = _make_stacks(
-        transformer, num_frames, subsampling, num_decoder_layers, decoder_position, cross_position
+    position = positions.get(position)
+    spoken = positions.get(decoder_position) or position
+    sizes = dict(
+        num_heads=num_heads, intermediate_dim=intermediate_dim, score=score, normalizer=normalizer
     )
-    sound, x = _read_sound(inputs, num_mel_bins, sampling_rate, spectrogram, num_frames)
-    if filter_augment:
-        check_logarithm(inputs, spectrogram)
-        x = FilterAugment(**filter_augment, dtype="float32", name="filter_augment")(x)
-    if normalize_features:
-        x = keras.layers.BatchNormalization(
-            center=False, scale=False, momentum=0.9, dtype="float32", name="feature_norm"
-        )(x)
-    if spec_augment:
-        x = SpecAugment(**spec_augment, name="spec_augment")(x)
-    if stem == "1d":
-        subsample = FrameConvolutions(encoder.hidden_dim, subsampling, name="subsampling")
-    else:
-        subsample = ConvolutionSubsampling(
-            encoder.hidden_dim, subsampling, filters=subsampling_filters, name="subsampling"
+    rotating = positions.for_role(position, "rotate", "bias")
+    own = dict(kernel_size=kernel_size, mask=mask, position=rotating)
+    check_unused(speech_to_text, "encoder", encoder, **own)
+    check_unused(speech_to_text, "decoder", encoder and decoder, **sizes)
+    check_unused(speech_to_text, "decoder", decoder, num_decoder_layers=num_decoder_layers)
+    sizes |= dict(hidden_dim=hidden_dim, dropout=dropout, activation="silu")
+    if encoder is None:
+        encoder = ConformerEncoder.of_size(num_layers, **sizes, **own)
+    if decoder is None:
+        decoder = TransformerDecoder.of_size(
+            num_decoder_layers or num_layers,
+            position=positions.for_role(spoken, "rotate", "bias"),
+            **sizes,
         )
-    x = subsample(x)
-    if (added := encoder.embedding_position()) is not None:
-        x = PositionEmbedding(added, name="position")(x)
-    x = keras.layers.Dropout(encoder.dropout, name="subsampling_dropout")(x)
-    encoder_model = keras.Model(sound, encoder(x, name="encoder_block"), name="encoder")
+    embedding = SpeechEmbedding() if embedding is None else embedding
+    target_embedding = TextEmbedding() if target_embedding is None else target_embedding
 
-    decoder_model = build_text_decoder(
+    sound = embedding.inputs()
+    x = embedding(sound, hidden_dim, positions.for_role(position, "embed"), dropout)
+    x = name_blocks(encoder, "encoder_block")(x)
+    encoder_model = keras.Model(sound, x, name="encoder")
+
+    target = target_embedding.inputs("target")
+    encoded = keras.Input(x.shape[1:], dtype=x.dtype, name="encoded")
+    x, _, tokens = target_embedding(
+        target,
         vocabulary_size,
-        decoder,
-        encoder_model.output,
-        scale_embeddings=scale_embeddings,
-        tie_embeddings=tie_embeddings,
-        padding_id=target_padding_id,
+        hidden_dim,
+        positions.for_role(spoken, "embed"),
+        dropout,
+        scale=True,
+        initializer=keras.initializers.RandomNormal(stddev=hidden_dim**-0.5),
     )
+    x = name_blocks(decoder, "decoder_block")(x, encoded)
+    logits = token_logits(x, tokens, tie_embeddings)
+    inputs = [*target.values(), encoded]
+    decoder_model = keras.Model({x.name: x for x in inputs}, logits, name="decoder")
     inputs, encoded, logits = join(encoder_model, decoder_model)
     if not ctc_head:
         return keras.Model(inputs, logits, name=name)
     head = keras.layers.Dense(vocabulary_size, dtype="float32", name="ctc_logits")
     return keras.Model(inputs, {"logits": logits, "ctc_logits": head(encoded)}, name=name)
-
-
-def _make_stacks(transformer, num_frames, subsampling, num_layers, position, cross_position):
-    """The stacks of both sides: the decoder has Transformer blocks, whatever the encoder has."""
-    own = dict(transformer)
-    if own["position"] == "learned":
-        if num_frames is None:
-            raise ValueError(
-                "position='learned' needs num_frames=, of which the encoder's positions are. Give "
-                "it, or use a position that has no end, such as 'sinusoidal' or 'rotary'."
-            )
-        own["max_length"] = -(-num_frames // subsampling)
-    encoder = ConformerKeywords(**own)
-    shared = {key: value for key, value in transformer.items() if key not in OF_ENCODER}
-    position = get_position(position, transformer.get("max_length")) or get_position(
-        transformer["position"], transformer.get("max_length")
-    )
-    shared |= {"position": position, "cross_position": cross_position}
-    shared["num_layers"] = num_layers or transformer["num_layers"]
-    return encoder, DecoderKeywords(**shared)
-
-
-def _read_sound(inputs, num_mel_bins, sampling_rate, spectrogram, num_frames):
-    """The inputs of the encoder, a dict, and features (B, T, F) of them."""
-    if inputs == "features" and num_frames is not None:
-        features = keras.Input((num_frames, num_mel_bins), dtype="float32", name="features")
-        return {"features": features}, features
-    lengths = keras.Input((), dtype="int32", name="lengths")
-    shape = (None, num_mel_bins) if inputs == "features" else (None,)
-    sound = keras.Input(shape, dtype="float32", name=inputs)
-    x = LengthMask(name="length_mask")(sound, lengths)
-    if inputs == "waveform":
-        if num_frames is not None:
-            samples = num_frames * round(STRIDE * sampling_rate)
-            x = FixedLength(samples, name="fixed_length")(x)
-        x = LogMelSpectrogram(num_mel_bins, spectrogram, sampling_rate, name="spectrogram")(x)
-    return {inputs: sound, "lengths": lengths}, x

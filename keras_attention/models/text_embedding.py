@@ -55,7 +55,8 @@ class TextEmbedding:
         normalization: `"layer_norm"`, `"layer_norm_no_bias"` or `"rms_norm"`, of the sum of all
             vectors (Devlin et al., 2019); None for none. epsilon: float, of it.
         scale: bool, whether tokens are multiplied by √D (Vaswani et al., 2017, section 3.4):
-            without it they start small beside `"sinusoidal"` positions.
+            without it they start small beside `"sinusoidal"` positions. None leaves it to the
+            builder: encoder-decoders do.
         token_dropout: float, the share of tokens that become unknown in training. unknown_id: int,
             the id that they become.
         class_token: bool, whether a learned token of no text stands in front of each row.
@@ -64,7 +65,10 @@ class TextEmbedding:
         padding_id: int, the id that is no token and is masked inside; None where every id is one.
         padding: as in `TokenEmbedding`, a promise about the ids of every call. Give the attention
             of the encoder `padding="right"`, too.
-        logit_bias, logit_soft_cap: of logits by the tokens' vectors, as in `TokenEmbedding`.
+        logit_bias: bool, whether logits by the tokens' vectors have a bias (Marian).
+        logit_scale: float, by which these logits are multiplied (T5: `hidden_dim**-0.5`).
+        logit_soft_cap: float above 0, or None. Logits become `cap · tanh(logits / cap)` (Gemma 2,
+            2024, section 2). For attention there is `Softmax(soft_cap=...)`.
 
     Example:
 
@@ -86,7 +90,7 @@ class TextEmbedding:
     embedding_dim: int | None = None
     normalization: str | None = None
     epsilon: float = 1e-6
-    scale: bool = False
+    scale: bool | None = None
     token_dropout: float = 0.0
     unknown_id: int = 1
     class_token: bool = False
@@ -94,6 +98,7 @@ class TextEmbedding:
     padding_id: int | None = 0
     padding: str | None = None
     logit_bias: bool = False
+    logit_scale: float = 1.0
     logit_soft_cap: float | None = None
 
     @classmethod
@@ -120,8 +125,12 @@ class TextEmbedding:
                 " token in front. Leave one of them out."
             )
 
-    def inputs(self):
+    def inputs(self, side=None):
         """Make the inputs of a model, a dict of symbolic int32 tensors.
+
+        Args:
+            side: `"source"` or `"target"` of an encoder-decoder, whose inputs are then called
+                `"source_ids"` and `"source_document_ids"`, or None.
 
         Returns:
             `"token_ids"` (B, T); with `characters` `"character_ids"` (B, T, C); with `exact_match`
@@ -138,8 +147,12 @@ class TextEmbedding:
             shapes["segment_ids"] = (None,)
         if self.packed:
             shapes["document_ids"] = (None,)
+        names = {name: name if side is None else f"{side}_{name}" for name in shapes}
+        if side is not None:
+            names["token_ids"] = f"{side}_ids"
         return {
-            name: keras.Input(shape, dtype="int32", name=name) for name, shape in shapes.items()
+            name: keras.Input(shape, dtype="int32", name=names[name])
+            for name, shape in shapes.items()
         }
 
     def __call__(
@@ -150,6 +163,9 @@ class TextEmbedding:
         position=None,
         dropout=0.0,
         initializer="uniform",
+        *,
+        scale=False,
+        table=None,
     ):
         """Embed the inputs.
 
@@ -159,29 +175,30 @@ class TextEmbedding:
                 left to the attention.
             dropout: float, of the sum, and of the characters.
             initializer: a Keras initializer, of tokens and segments.
+            scale: bool, the builder's choice, where the part leaves it open.
+            table: the `keras.layers.Embedding` of another side, to share, or None.
 
         Returns:
             x (B, T, D), symbolic; the call arguments of an encoder for packed documents, a dict;
             and the `TokenEmbedding`, which also makes logits.
         """
-        ids, documents = inputs["token_ids"], {}
+        ids = inputs["token_ids"]
         initializer = keras.initializers.get(initializer)
         tokens = TokenEmbedding(
             vocabulary_size,
             self.embedding_dim or hidden_dim,
             position=copy_part(positions.for_role(positions.get(position), "embed")),
-            scale=self.scale,
+            scale=scale if self.scale is None else self.scale,
             embeddings_initializer=copy_initializer(initializer),
             padding_id=self.padding_id,
             padding=self.padding,
             logit_bias=self.logit_bias,
+            logit_scale=self.logit_scale,
             logit_soft_cap=self.logit_soft_cap,
+            table=table,
             name="embedding",
         )
-        if self.packed:
-            numbers = inputs["document_ids"]
-            places = PositionsInDocuments(name="document_positions")(numbers)
-            documents = {"segment_ids": numbers, "positions": places}
+        documents = place_documents(inputs)
         if self.token_dropout:
             dropped = {"padding_id": self.padding_id, "name": "token_dropout"}
             ids = TokenDropout(self.token_dropout, self.unknown_id, **dropped)(ids)
@@ -218,4 +235,19 @@ class TextEmbedding:
 
 def unwrap_inputs(inputs):
     """Return the inputs of a model: a dict of several by their names, or the only one."""
-    return inputs if len(inputs) > 1 else next(iter(inputs.values()))
+    named = {x.name: x for x in inputs.values()}
+    return named if len(named) > 1 else next(iter(named.values()))
+
+
+def place_documents(inputs, prefix=""):
+    """Return the call arguments of a stack for packed documents, an empty dict without them.
+
+    Args:
+        inputs: dict with symbolic `"document_ids"` (B, T), or without.
+        prefix: str, `"encoded_"` for the documents of what a decoder attends to.
+    """
+    if "document_ids" not in inputs:
+        return {}
+    numbers = inputs["document_ids"]
+    places = PositionsInDocuments(name=numbers.name.replace("_ids", "_positions"))(numbers)
+    return {f"{prefix}segment_ids": numbers, f"{prefix}positions": places}

@@ -56,7 +56,8 @@ class TransformerEncoder:
         causal: bool, whether the future is hidden from the attention, whatever its mask allows.
         hidden_dim: int D, the width that the stack must be called on, or None for any. `of_size`
             sets it.
-        name: str, what the names of the blocks begin with.
+        name: str, what the names of the blocks begin with, and that of the norm that ends the
+            stack, unless it ends in "block".
 
     Call arguments:
         x: (B, T, D), usually symbolic.
@@ -108,8 +109,6 @@ class TransformerEncoder:
     causal: bool = False
     hidden_dim: int | None = None
     name: str = "block"
-
-    _final = "final"  # what the name of the norm that ends the stack begins with
 
     @classmethod
     def of_size(
@@ -259,7 +258,8 @@ class TransformerEncoder:
                 x = blocks[i * len(blocks) // self.num_layers](x, *source, **documents)
                 outputs.append(x)
         norm = self._residual()
-        make = functools.cache(lambda place: self.make_normalization(f"{self._final}_{place}"))
+        prefix = "" if self.name.endswith("block") else f"{self.name}_"
+        make = functools.cache(lambda place: self.make_normalization(f"{prefix}final_{place}"))
         outputs = [norm.end(x, make) for x in (outputs if each_layer else outputs[-1:])]
         return outputs if each_layer else outputs[-1]
 
@@ -371,6 +371,7 @@ class TransformerDecoder(TransformerEncoder):
         norm="pre",
         normalization="layer_norm",
         epsilon=1e-6,
+        causal=True,
         name="block",
     ):
         """Make a stack by its sizes, as `TransformerEncoder.of_size`.
@@ -400,6 +401,7 @@ class TransformerDecoder(TransformerEncoder):
             epsilon=epsilon,
             dropout=dropout,
             hidden_dim=hidden_dim,
+            causal=causal,
             name=name,
         )
 
@@ -440,7 +442,9 @@ class TransformerDecoder(TransformerEncoder):
         )
 
 
-def choose_encoder(builder, encoder, hidden_dim, dropout, settings, shared=None, norm="pre"):
+def choose_encoder(
+    builder, encoder, hidden_dim, dropout, settings, shared=None, norm="pre", name="encoder"
+):
     """Return the encoder that a builder is given, or a `TransformerEncoder` of its sizes.
 
     Args:
@@ -450,13 +454,14 @@ def choose_encoder(builder, encoder, hidden_dim, dropout, settings, shared=None,
             no effect beside an encoder. Of `position` what rotates or biases goes into it.
         shared: dict, others, which have an effect elsewhere; or None.
         norm: of a new encoder.
+        name: str, the keyword of the encoder.
 
     Raises:
         ValueError: an encoder is given, and some of `settings` are not the builder's defaults.
     """
     position = positions.for_role(positions.get(settings["position"]), "rotate", "bias")
     settings = settings | {"position": position}
-    check_unused(builder, "encoder", encoder, **settings)
+    check_unused(builder, name, encoder, **settings)
     if encoder is not None:
         return encoder
     sizes = {"hidden_dim": hidden_dim, "dropout": dropout, "norm": norm}
@@ -480,6 +485,16 @@ def choose_decoder(builder, decoder, hidden_dim, dropout, settings, shared):
         return decoder
     sizes = {"hidden_dim": hidden_dim, "dropout": dropout, "name": "decoder_block"}
     return TransformerDecoder.of_size(num_layers, position=position, **sizes, **shared)
+
+
+def name_blocks(stack, name):
+    """Return a stack whose blocks are called `name`, if it has no name of its own.
+
+    Others than the stacks of this package are returned as they are.
+    """
+    if isinstance(stack, TransformerEncoder) and stack.name == "block":
+        return dataclasses.replace(stack, name=name)
+    return stack
 
 
 def causal_mask(mask=None):

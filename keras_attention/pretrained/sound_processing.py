@@ -53,4 +53,4 @@ def read_sound_processing(folder, keywords):
             f"{path} says chunk_length={seconds}, and the model takes {frames} frames of "
             f"{STRIDE} seconds."
         )
-    return {"inputs": "waveform", "sampling_rate": rate}
+    return {"input": "waveform", "sampling_rate": rate}

@@ -62,7 +62,10 @@ class ImageClassifier(Task):
     def make_parts(cls, data_set, recipe, builder):
         height, width, channels = (int(size) for size in data_set.train.image_shape)
         model = models.vision_transformer(
-            (height, width), len(data_set.labels), num_channels=channels, **recipe.model
+            (height, width),
+            len(data_set.labels),
+            num_channels=channels,
+            **recipe.list_keywords(models.ImageEmbedding),
         )
         return model, data.ImagePreprocessor(data_set.labels, (height, width), channels), {}
 

@@ -38,7 +38,7 @@ class ImageGenerator(Task):
 
     Args:
         model: functional `keras.Model`, token ids (B, T) -> logits (B, T, V), as
-            `ka.models.causal_language_model` with `padding_id=None`.
+            `ka.models.causal_language_model` whose embedding has `padding_id=None`.
         preprocessor: `ka.data.PixelLevelsPreprocessor`.
         temperature: float, of the chance with which it draws.
 

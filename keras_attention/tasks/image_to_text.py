@@ -59,7 +59,12 @@ class ImageToText(Task):
     pictures = [(dark, "a dark night"), (light, "a day")] * 20
     size = dict(patch_size=4, num_layers=1, num_heads=2, hidden_dim=16, dropout=0.0)
     task = ka.tasks.ImageToText.from_data(
-        pictures, image_size=(8, 8), stem_filters=(), score="exact_match", beam=1, **size
+        pictures,
+        image_size=(8, 8),
+        embedding={"stem_filters": ()},
+        score="exact_match",
+        beam=1,
+        **size,
     )
     task.fit(pictures, epochs=8, batch_size=8, learning_rate=0.02, verbose=False)
     assert task.predict([light, dark]) == ["a day", "a dark night"]
@@ -108,18 +113,18 @@ class ImageToText(Task):
             target = data.Words.build([*texts, " ".join(places)])
         else:
             target = build_tokenizer(options.tokens, texts, options.vocabulary_size)
+        keywords = recipe.list_keywords(models.ImageEmbedding)
         size = data_set.about.get("image_size") or options.image_size
         if not isinstance(size, tuple | list):
             known = all(example.size is not None for example in train)
-            size = fit_image_size(train, size, recipe.model) if known else (size, size)
-        channels = recipe.model.get("num_channels") or find_channels(train)
-        settings = recipe.model | {"num_channels": channels}
+            size = fit_image_size(train, size, keywords) if known else (size, size)
+        channels = keywords.setdefault("num_channels", find_channels(train))
         preprocessor = data.ImageTextPreprocessor(target, tuple(size), channels)
         longest = options.max_length
         if longest is None:
             longest = max(map(len, preprocessor.target_ids(texts))) - 1  # without BEGIN
         return (
-            models.image_to_sequence(tuple(size), len(target), **settings),
+            models.image_to_sequence(tuple(size), len(target), **keywords),
             preprocessor,
             dict(
                 writing=Writing(options.beam, options.length_penalty, longest),

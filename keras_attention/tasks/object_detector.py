@@ -66,7 +66,9 @@ class ObjectDetector(Task):
         return ka.data.BoxedImage(image, [(x, y, x + 8, y + 6)], ["light"])
 
 
-    size = dict(stem_filters=(8,), patch_size=2, num_layers=1, num_heads=2, hidden_dim=16)
+    size = dict(
+        embedding={"stem_filters": (8,)}, patch_size=2, num_layers=1, num_heads=2, hidden_dim=16
+    )
     task = ka.tasks.ObjectDetector.from_data(
         [draw() for _ in range(32)], image_size=(16, 16), **size
     )
@@ -82,12 +84,12 @@ class ObjectDetector(Task):
 
     @classmethod
     def make_parts(cls, data_set, recipe, builder):
+        keywords = recipe.list_keywords(models.ImageEmbedding)
         size = data_set.about.get("image_size") or recipe.data.image_size
         if not isinstance(size, tuple | list):
-            size = fit_image_size(data_set.train, size, recipe.model)
-        channels = recipe.model.get("num_channels") or find_channels(data_set.train)
-        settings = recipe.model | {"num_channels": channels}
-        model = models.object_detector(tuple(size), len(data_set.labels), **settings)
+            size = fit_image_size(data_set.train, size, keywords)
+        channels = keywords.setdefault("num_channels", find_channels(data_set.train))
+        model = models.object_detector(tuple(size), len(data_set.labels), **keywords)
         return model, data.DetectionPreprocessor(data_set.labels, tuple(size), channels), {}
 
     @classmethod

@@ -3,6 +3,7 @@
 import numpy as np
 
 from keras_attention import data
+from keras_attention.core.lazy import models
 from keras_attention.data.preprocessors.image import MOST_CHANNELS
 from keras_attention.data.preprocessors.resizing import Resizing
 from keras_attention.files.fields import MOST_PIXELS, Fields
@@ -70,13 +71,12 @@ def check_picture_runner(path, run, preprocessor):
 
 def find_grid(model, image_size):
     """(rows, columns) of an encoder's cells: the stem, if any, and the patches say so."""
-    from keras_attention.models.object_detector import count_cells
-
-    names = {layer.name: layer for layer in model.layers}
-    about = {"patch_size": names["patches"].patch_size}
-    if "stem" in names:
-        about |= {"stem_filters": names["stem"].filters, "stem_strides": names["stem"].strides}
-    return count_cells(image_size, about)
+    layers = {layer.name: layer for layer in model.layers}
+    embedding = models.ImageEmbedding()
+    if "stem" in layers:
+        stem = layers["stem"]
+        embedding = models.ImageEmbedding(stem_filters=stem.filters, stem_strides=stem.strides)
+    return embedding.count_patches(image_size, layers["patches"].patch_size)
 
 
 def fit_image_size(examples, longer, settings):
@@ -89,10 +89,8 @@ def fit_image_size(examples, longer, settings):
         longer: int, pixels.
         settings: dict, keywords of `ka.models.object_detector`.
     """
-    filters = settings.get("stem_filters") or ()
-    strides = (settings.get("stem_strides") or (2,) * len(filters)) if filters else ()
-    patch = settings.get("patch_size", 16)
-    cell = [int(np.prod(strides)) * side for side in np.broadcast_to(patch, 2)]
+    embedding = settings.get("embedding") or models.ImageEmbedding()
+    cell = embedding.measure_patch(settings.get("patch_size", 16))
     ratio = float(np.median([example.size[0] / example.size[1] for example in examples]))
     sides = (longer * min(1.0, ratio), longer * min(1.0, 1.0 / ratio))
     return tuple(max(1, round(side / c)) * c for side, c in zip(sides, cell, strict=True))

@@ -100,7 +100,7 @@ class Seq2SeqLM(Task):
         size = len(preprocessor.target)
         shared = builder == "seq2seq_transformer" and preprocessor.source is preprocessor.target
         model = getattr(models, builder)(
-            len(preprocessor.source), None if shared else size, **recipe.model
+            len(preprocessor.source), None if shared else size, **recipe.list_keywords()
         )
         return (
             model,

@@ -18,7 +18,7 @@ from keras_attention.core.lazy import (
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.recipes.speech import CONFORMER
+from keras_attention.tasks.recipes.speech import EMBEDDING
 from keras_attention.tasks.runners import check_sizes
 from keras_attention.tasks.task import Task
 
@@ -54,7 +54,7 @@ class SpeechRecognizer(Task):
     train = [ka.data.Recording(low, "a"), ka.data.Recording(high, "b")] * 16
     recordings = ka.data.Recording.collect(train, sampling_rate=8000)
     size = dict(num_layers=1, num_heads=2, hidden_dim=16, kernel_size=3, dropout=0.0)
-    task = ka.tasks.SpeechRecognizer.from_data(recordings, spec_augment={}, **size)
+    task = ka.tasks.SpeechRecognizer.from_data(recordings, embedding={"spec_augment": None}, **size)
     task.fit(recordings, epochs=6, batch_size=4, learning_rate=0.01, verbose=False)
     assert all(isinstance(text, str) for text in task.predict([low, high]))
     ```
@@ -70,13 +70,9 @@ class SpeechRecognizer(Task):
         sounds = measure_sounds(data_set)
         texts = list_texts(data_set, words=recipe.data.tokens == "words")
         preprocessor = data.SpeechPreprocessor.build(texts, **sounds, tokens=recipe.data.tokens)
-        about = {"sampling_rate": preprocessor.sampling_rate}
-        if preprocessor.sampling_rate is None:
-            about = describe_features(preprocessor, recipe)
-        model = models.speech_recognizer(
-            preprocessor.vocabulary_size,
-            **recipe.model | about | {"inputs": preprocessor.input_name},
-        )
+        sound = choose_sounds(preprocessor, recipe)
+        keywords = recipe.list_keywords(models.SpeechEmbedding, **sound)
+        model = models.speech_recognizer(preprocessor.vocabulary_size, **keywords)
         return model, preprocessor, dict()
 
     @classmethod
@@ -290,12 +286,16 @@ def measure_sounds(data_set):
     return {"sampling_rate": sampling_rate}
 
 
-def describe_features(preprocessor, recipe):
-    """What a model of features has in place of a spectrogram: a dict of keywords."""
-    about = {"num_mel_bins": preprocessor.num_features}
-    if recipe.model.get("filter_augment") is CONFORMER["filter_augment"]:  # and nobody gave it
-        about["filter_augment"] = None  # the recipe's decibels are of spectrograms
-    return about
+def choose_sounds(preprocessor, recipe):
+    """Return the settings of a `ka.models.SpeechEmbedding` that the sounds decide."""
+    sound = {"input": preprocessor.input_name}
+    if preprocessor.sampling_rate is not None:
+        return sound | {"sampling_rate": preprocessor.sampling_rate}
+    sound["num_mel_bins"] = preprocessor.num_features
+    embedding = recipe.model.get("embedding")
+    if isinstance(embedding, dict) and embedding["filter_augment"] is EMBEDDING["filter_augment"]:
+        sound["filter_augment"] = None  # the recipe's decibels are of spectrograms
+    return sound
 
 
 def count_vectors(model, length):

@@ -15,7 +15,7 @@ from keras_attention.tasks.speech_recognizer import (
     ROWS,
     check_rate,
     check_sounds,
-    describe_features,
+    choose_sounds,
     describe_sounds,
     make_noise,
     measure_sounds,
@@ -54,7 +54,9 @@ class SpeechToText(Task):
     train = [ka.data.Recording(low, "a"), ka.data.Recording(high, "b")] * 16
     recordings = ka.data.Recording.collect(train, sampling_rate=8000)
     size = dict(num_layers=1, num_heads=2, hidden_dim=16, kernel_size=3, dropout=0.0)
-    task = ka.tasks.SpeechToText.from_data(recordings, spec_augment={}, max_length=4, **size)
+    task = ka.tasks.SpeechToText.from_data(
+        recordings, embedding={"spec_augment": None}, max_length=4, **size
+    )
     task.fit(recordings, epochs=4, batch_size=4, learning_rate=0.01, verbose=False)
     assert all(isinstance(text, str) for text in task.predict([low, high]))
     ```
@@ -87,13 +89,10 @@ class SpeechToText(Task):
         texts = [text for one in train for text in {one.text, find_target(one)}]
         target = build_tokenizer(options.tokens, texts, options.vocabulary_size)
         preprocessor = data.SpeechTextPreprocessor(target, **sounds)
-        about = {"inputs": preprocessor.input_name, "ctc_head": options.ctc_weight > 0}
-        if preprocessor.sampling_rate is None:
-            about |= describe_features(preprocessor, recipe)
-        else:
-            about["sampling_rate"] = preprocessor.sampling_rate
+        sound = choose_sounds(preprocessor, recipe)
+        keywords = recipe.list_keywords(models.SpeechEmbedding, **sound)
         return (
-            models.speech_to_text(len(target), **recipe.model | about),
+            models.speech_to_text(len(target), ctc_head=options.ctc_weight > 0, **keywords),
             preprocessor,
             dict(
                 writing=Writing(options.beam, options.length_penalty, options.max_length),

@@ -97,15 +97,8 @@ def test_refuses(change, message):
 
 
 def test_builders_pool_by_it():
-    """The inner layers are those of the blocks, and registers are left out."""
-    size = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=12, pooling="map")
-    model = ka.models.image_encoder(
-        8, patch_size=4, num_registers=1, activation="quick_gelu", epsilon=0.5, **size
-    )
-    layer = model.get_layer("pooling")
-    assert layer.num_prefix_tokens == 1 and layer.epsilon == 0.5
-    assert layer.attention.num_heads == 2 and layer.feed_forward.intermediate_dim == 12
-    assert layer.feed_forward.activation is ka.blocks.quick_gelu
+    size = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=12)
+    size["pooling"] = make_pooling()
     texts = np.array([[5, 8, 2, 0, 0], [7, 2, 9, 4, 3]])
     size["pooling"] = ka.blocks.AttentionPooling(
         ka.attention.MultiHeadAttention(2, 4), ka.blocks.FeedForward(12)

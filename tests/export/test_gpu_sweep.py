@@ -55,6 +55,9 @@ def builders():
     """dict, name -> a function that makes a model of it."""
     sizes = dict(num_layers=1, num_heads=2, hidden_dim=64, intermediate_dim=96)
 
+    sound = ka.models.SpeechEmbedding(num_mel_bins=12, subsampling=2)
+    stem = ka.models.ImageEmbedding(stem_filters=(8, 8))
+
     def images(**kwargs):
         return lambda: ka.models.vision_transformer(
             (8, 12), 5, patch_size=4, num_channels=1, **sizes, **kwargs
@@ -71,15 +74,22 @@ def builders():
             normalization="layer_norm_no_bias",
         )
 
-    width, poolings = sizes["hidden_dim"], ("cls", "mean", "max", "attention")
+    poolings = {mode: mode for mode in ("cls", "mean", "max", "attention")}
+    poolings["map"] = ka.blocks.AttentionPooling(
+        ka.attention.MultiHeadAttention(2, 32), ka.blocks.FeedForward(96)
+    )
+    width = sizes["hidden_dim"]
     transform = make_transform(width, normalization="layer_norm_no_bias", use_bias=False)
     return {
-        **{f"vision_transformer {mode}": images(pooling=mode) for mode in (*poolings, "map")},
         **{
-            f"text_classifier {mode}": lambda mode=mode: ka.models.text_classifier(
-                50, 5, pooling=mode, **sizes
+            f"vision_transformer {name}": images(pooling=pooling)
+            for name, pooling in poolings.items()
+        },
+        **{
+            f"text_classifier {name}": lambda pooling=pooling: ka.models.text_classifier(
+                50, 5, pooling=pooling, **sizes
             )
-            for mode in poolings
+            for name, pooling in poolings.items()
         },
         **{
             f"text_encoder {mode}": lambda mode=mode: ka.models.text_encoder(
@@ -92,7 +102,12 @@ def builders():
         },
         **{
             f"image_encoder {mode}": lambda mode=mode: ka.models.image_encoder(
-                (8, 12), patch_size=4, pooling=mode, num_registers=1, projection_dim=8, **sizes
+                (8, 12),
+                patch_size=4,
+                pooling=mode,
+                embedding=ka.models.ImageEmbedding(num_registers=1),
+                head=[keras.layers.Dense(8)],
+                **sizes,
             )
             for mode in ("prefix", "cls_mean")
         },
@@ -124,7 +139,7 @@ def builders():
         ),
         "constituency_parser": lambda: ka.models.constituency_parser(50, 4, 3, **sizes),
         "object_detector": lambda: ka.models.object_detector(
-            (16, 24), 3, stem_filters=(8, 8), patch_size=1, **sizes
+            (16, 24), 3, embedding=stem, patch_size=1, **sizes
         ),
         "object_detector queries": lambda: ka.models.object_detector(
             (16, 24), 3, queries=5, num_decoder_layers=2, patch_size=4, **sizes
@@ -136,19 +151,14 @@ def builders():
             **sizes,
         ),
         **{
-            f"speech_recognizer {block}": lambda block=block: ka.models.speech_recognizer(
-                9, num_mel_bins=12, subsampling=2, block=block, **sizes
-            )
-            for block in ("conformer", "encoder")
-        },
-        **{
-            f"speech_to_text {block}": lambda block=block: ka.models.speech_to_text(
-                9, num_mel_bins=12, subsampling=2, block=block, **sizes
-            )
-            for block in ("conformer", "encoder")
+            f"{builder} {stack.__name__}": lambda builder=builder, stack=stack: getattr(
+                ka.models, builder
+            )(9, hidden_dim=64, embedding=sound, encoder=stack.of_size(**sizes))
+            for builder in ("speech_recognizer", "speech_to_text")
+            for stack in (ka.models.ConformerEncoder, ka.models.TransformerEncoder)
         },
         "image_to_sequence": lambda: ka.models.image_to_sequence(
-            (16, 24), 9, stem_filters=(8, 8), patch_size=1, **sizes
+            (16, 24), 9, embedding=stem, patch_size=1, **sizes
         ),
         "masked_language_model": lambda: ka.models.masked_language_model(
             50, embedding=ka.models.TextEmbedding.of_bert(), **sizes

@@ -22,7 +22,13 @@ BUILDERS = {
     "GPT-2": lambda: ka.models.causal_language_model(20, **SMALL, position=ka.positions.Learned(9)),
     "transformer": lambda: ka.models.seq2seq_transformer(30, 20, **SMALL),
     "transformer with positions": lambda: ka.models.seq2seq_transformer(
-        30, 20, **SMALL, norm="pre", position="rotary", cross_position="alibi"
+        30,
+        20,
+        **SMALL,
+        position="rotary",
+        decoder=ka.models.TransformerDecoder.of_size(
+            2, 2, 8, 12, norm="pre", position="rotary", cross_position="alibi"
+        ),
     ),
     "gru, Bahdanau": recurrent,
     "lstm, Luong": lambda: recurrent(cell="lstm", attention="luong", coverage=True),

@@ -66,7 +66,6 @@ def test_a_language_model_writes_what_it_would_read_anew(writer):
             dict(position="rotary", mask=ka.masks.Window(3)),
             dict(position="alibi"),
             dict(position="sinusoidal"),
-            dict(position="transformer_xl"),
         ],
         2,
     ),

@@ -6,11 +6,14 @@ import pytest
 import keras_attention as ka
 
 SIZE = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20)
+IN_CHUNKS = ka.masks.Blockwise(ka.masks.Causal(), 3)
 random = np.random.default_rng(0)
 
 
-def make(**kwargs):
-    settings = {"num_mel_bins": 12, "chunk_size": 3, **SIZE, **kwargs}
+def make(sound=None, chunk_size=3, **kwargs):
+    embedding = ka.models.SpeechEmbedding(**{"num_mel_bins": 12, **(sound or {})})
+    size = {"hidden_dim": 16} if "encoder" in kwargs else SIZE
+    settings = {"chunk_size": chunk_size, "embedding": embedding, **size, **kwargs}
     model = ka.models.speech_recognizer(9, **settings)
     for weight in model.weights:
         if "variance" in weight.path:
@@ -29,9 +32,23 @@ def cut(sound, lengths):
     "settings",
     [
         dict(kernel_size=5),
-        dict(kernel_size=4, convolution_norm="layer_norm", position="transformer_xl"),
-        dict(block="encoder", subsampling=2, position=["alibi", "rotary"]),
-        dict(block="encoder", subsampling=1, filter_augment=dict(gain=3.0)),
+        dict(
+            encoder=ka.models.ConformerEncoder(
+                2,
+                attention=ka.attention.MultiHeadAttention(
+                    2, 8, mask=IN_CHUNKS, position="transformer_xl"
+                ),
+                feed_forward=ka.blocks.FeedForward(20),
+                convolution=ka.blocks.ConvolutionModule(4, normalization="layer_norm", causal=True),
+            )
+        ),
+        dict(
+            sound=dict(subsampling=2),
+            encoder=ka.models.TransformerEncoder.of_size(
+                2, 2, 16, 20, mask=IN_CHUNKS, position=["alibi", "rotary"]
+            ),
+        ),
+        dict(sound=dict(subsampling=1, filter_augment=dict(gain=3.0))),
     ],
 )
 def test_streamed_is_whole(settings):
@@ -47,7 +64,7 @@ def test_streamed_is_whole(settings):
 
 @pytest.mark.slow
 def test_waveforms_are_cut_anywhere():
-    model = make(inputs="waveform", sampling_rate=2000, kernel_size=5)
+    model = make(dict(input="waveform", sampling_rate=2000), kernel_size=5)
     samples = random.normal(size=1333, scale=0.1).astype("float32")
     model.get_layer("feature_norm").set_weights([np.full(12, 17.0), np.full(12, 1.0)])
     whole = model({"waveform": samples[None], "lengths": np.array([1333])})
@@ -98,7 +115,10 @@ def test_no_chunk_sees_a_later_one():
     "settings, message",
     [
         (dict(chunk_size=None), "subsampling looks ahead.*chunk_size="),
-        (dict(inputs="waveform", spectrogram="whisper"), "as whisper.*spectrogram='kaldi'"),
+        (
+            dict(sound=dict(input="waveform", spectrogram="whisper")),
+            "as whisper.*spectrogram='kaldi'",
+        ),
     ],
 )
 def test_refuses_models_that_need_later_sound(settings, message):
@@ -115,7 +135,9 @@ def test_refuses_what_does_not_fit():
         stream.hear(np.zeros((5, 12), "int16"))
     with pytest.raises(ValueError, match=r"max_length=4\) has heard 3 vectors.*room for 3 more"):
         stream.hear(np.zeros((30, 12)))
-    stream = ka.generation.SpeechStream(make(inputs="waveform", sampling_rate=2000, kernel_size=5))
+    stream = ka.generation.SpeechStream(
+        make(dict(input="waveform", sampling_rate=2000), kernel_size=5)
+    )
     with pytest.raises(ValueError, match=r"dtype uint8: expected .*from -1 to 1, int16 or int32"):
         stream.hear(np.zeros(400, "uint8"))
     with pytest.raises(ValueError, match=r"shape \(400, 2\).*samples \(T,\).* channels pass one"):

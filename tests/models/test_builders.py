@@ -20,6 +20,13 @@ STRUCTURE = pathlib.Path(__file__).parent / "structure"
 random = np.random.default_rng(0)
 
 
+def leave_out_sizes(size, parts):
+    """The sizes that a builder takes beside these parts."""
+    if "encoder" not in parts and "decoder" not in parts:
+        return size
+    return {name: size[name] for name in size if name in ("hidden_dim", "patch_size")}
+
+
 def labeler(**kwargs):
     size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20)
     return ka.models.sequence_labeler(50, 7, **{**size, **kwargs})
@@ -27,22 +34,28 @@ def labeler(**kwargs):
 
 def vision(**kwargs):
     size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20, patch_size=2)
+    size = leave_out_sizes(size, kwargs)
     return ka.models.vision_transformer(8, 7, num_channels=1, **{**size, **kwargs})
 
 
 def detector(**kwargs):
     size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20, patch_size=2)
+    size = leave_out_sizes(size, kwargs)
     return ka.models.object_detector((4, 8), 7, **{**size, **kwargs})
 
 
-def recognizer(**kwargs):
+def recognizer(sound=None, **kwargs):
     size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20)
-    return ka.models.speech_recognizer(7, num_mel_bins=12, **{**size, **kwargs})
+    size = leave_out_sizes(size, kwargs)
+    embedding = ka.models.SpeechEmbedding(**{"num_mel_bins": 12, **(sound or {})})
+    return ka.models.speech_recognizer(7, embedding=embedding, **{**size, **kwargs})
 
 
-def transcriber(**kwargs):
+def transcriber(sound=None, **kwargs):
     size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20)
-    return ka.models.speech_to_text(7, num_mel_bins=12, **{**size, **kwargs})
+    embedding = ka.models.SpeechEmbedding(**{"num_mel_bins": 12, **(sound or {})})
+    size = leave_out_sizes(size, kwargs)
+    return ka.models.speech_to_text(7, embedding=embedding, **{**size, **kwargs})
 
 
 def classifier(**kwargs):
@@ -52,6 +65,7 @@ def classifier(**kwargs):
 
 def language_model(builder, **kwargs):
     size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20)
+    size = leave_out_sizes(size, kwargs)
     return getattr(ka.models, builder)(50, **size, **kwargs)
 
 
@@ -131,7 +145,10 @@ BUILT = {
         num_heads=2,
         hidden_dim=16,
         intermediate_dim=20,
-        pooling="map",
+        pooling=ka.blocks.AttentionPooling(
+            ka.attention.MultiHeadAttention(2, 8, name="attention"),
+            ka.blocks.FeedForward(20, name="feed_forward"),
+        ),
     ),
     "image_encoder": lambda: ka.models.image_encoder(
         8,
@@ -140,11 +157,12 @@ BUILT = {
         num_heads=2,
         hidden_dim=16,
         intermediate_dim=20,
-        normalize_embeddings=True,
-        patch_bias=False,
+        embedding=ka.models.ImageEmbedding(normalization="layer_norm", use_bias=False),
         pooling="cls_mean",
-        projection_dim=6,
-        unit_length=True,
+        head=[
+            keras.layers.Dense(6, use_bias=False, name="projection"),
+            keras.layers.UnitNormalization(),
+        ],
     ),
     "image_to_sequence": lambda: ka.models.image_to_sequence(
         (4, 8),
@@ -172,29 +190,45 @@ BUILT = {
         "seq2seq_transformer", target_vocabulary_size=40, tie_embeddings=False
     ),
     "encoder_decoder_t5": lambda: language_model("encoder_decoder", structure="t5_1.1"),
-    "encoder_decoder_bart": lambda: language_model(
-        "encoder_decoder", structure="bart", num_decoder_layers=1
+    "encoder_decoder_bart": lambda: language_model("encoder_decoder", structure="bart"),
+    "object_detector": lambda: detector(
+        embedding=ka.models.ImageEmbedding(stem_filters=(4,)), patch_size=1
     ),
-    "object_detector": lambda: detector(stem_filters=(4,), patch_size=1),
-    "object_detector_queries": lambda: detector(queries=5, num_decoder_layers=1, norm="post"),
+    "object_detector_queries": lambda: detector(
+        queries=5,
+        encoder=ka.models.TransformerEncoder.of_size(2, 2, 16, 20, norm="post"),
+        decoder=ka.models.TransformerDecoder.of_size(1, 2, 16, 20, norm="post", causal=False),
+    ),
     "speech_recognizer": lambda: recognizer(),
     "speech_recognizer_waveform": lambda: recognizer(
-        inputs="waveform", subsampling=2, block="encoder", sampling_rate=8000, norm="post"
+        dict(input="waveform", subsampling=2, sampling_rate=8000),
+        encoder=ka.models.TransformerEncoder.of_size(2, 2, 16, 20, norm="post"),
     ),
     "speech_to_text": lambda: transcriber(ctc_head=True, num_decoder_layers=1),
     "speech_to_text_whisper": lambda: transcriber(
-        num_frames=20,
-        normalize_features=False,
-        stem="1d",
-        subsampling=2,
-        block="encoder",
-        key_bias=False,
-        position="learned",
-        max_length=9,
+        dict(num_frames=20, normalize=False, stem="1d", subsampling=2),
+        encoder=ka.models.TransformerEncoder(
+            2,
+            attention=ka.attention.MultiHeadAttention(2, 8, key_bias=False),
+            feed_forward=ka.blocks.FeedForward(20),
+        ),
+        position=ka.positions.Learned(10),
+        decoder=ka.models.TransformerDecoder(
+            2,
+            attention=ka.attention.MultiHeadAttention(2, 8, key_bias=False),
+            cross_attention=ka.attention.MultiHeadAttention(2, 8, key_bias=False),
+            feed_forward=ka.blocks.FeedForward(20),
+        ),
+        decoder_position=ka.positions.Learned(9),
     ),
     "vision_transformer": vision,
     "vision_transformer_stem": lambda: vision(
-        stem_filters=(4, 8), patch_size=1, pooling="mean", norm="post", activation="swiglu"
+        embedding=ka.models.ImageEmbedding(stem_filters=(4, 8)),
+        patch_size=1,
+        pooling="mean",
+        encoder=ka.models.TransformerEncoder.of_size(
+            2, 2, 16, 20, norm="post", activation="swiglu"
+        ),
     ),
 }
 
@@ -435,15 +469,19 @@ def test_refuses_images_of_sizes_that_are_none(arguments, message):
 @pytest.mark.parametrize("pooling", ["mean", "max"])
 def test_the_last_norm_may_follow_the_pooling(pooling):
     images = np.random.default_rng(0).random((3, 8, 8, 1)).astype("float32")
-    model = vision(pooling=pooling, normalize_pooled=True, num_registers=1)
+    norm = ka.blocks.PreNorm(final_norm=False)
+    model = vision(
+        embedding=ka.models.ImageEmbedding(num_registers=1),
+        encoder=ka.models.TransformerEncoder.of_size(2, 2, 16, 20, norm=norm),
+        pooling=pooling,
+        head=[keras.layers.LayerNormalization(name="final_norm")],
+    )
     assert sum(layer.name == "final_norm" for layer in model.layers) == 1
     tokens = keras.Model(model.input, model.get_layer("block_1").output)(images)
     patches = np.asarray(tokens)[:, 1:]
     pooled = patches.mean(axis=1) if pooling == "mean" else patches.max(axis=1)
     expected = model.get_layer("logits")(model.get_layer("final_norm")(pooled))
     np.testing.assert_allclose(model(images), expected, atol=1e-5)
-    with pytest.raises(ValueError, match="normalize_pooled=True, pooling=None"):
-        ka.models.image_encoder(8, pooling=None, normalize_pooled=True)
 
 
 def test_a_patch_may_be_wider_than_its_vector_if_that_is_said():

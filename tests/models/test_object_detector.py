@@ -1,5 +1,7 @@
 """`object_detector`: its outputs, what each query sees, and what other layers give."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -10,8 +12,13 @@ SIZE = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=24)
 random = np.random.default_rng(0)
 
 
+def stem(filters, strides=None):
+    return ka.models.ImageEmbedding(stem_filters=filters, stem_strides=strides)
+
+
 def build(**kwargs):
-    return ka.models.object_detector((8, 12), 3, **{**SIZE, "patch_size": 4, **kwargs})
+    size = {"hidden_dim": 16} if "encoder" in kwargs else SIZE
+    return ka.models.object_detector((8, 12), 3, **{**size, "patch_size": 4, **kwargs})
 
 
 def call(model):
@@ -24,8 +31,8 @@ def call(model):
     [
         ({}, 6),
         ({"patch_size": (2, 4)}, 12),
-        ({"patch_size": 1, "stem_filters": (4, 4)}, 6),
-        ({"patch_size": 1, "stem_filters": (4, 4), "stem_strides": (2, 1)}, 24),
+        ({"patch_size": 1, "embedding": stem(filters=(4, 4))}, 6),
+        ({"patch_size": 1, "embedding": stem(filters=(4, 4), strides=(2, 1))}, 24),
         ({"queries": 5, "num_decoder_layers": 1}, 5),
     ],
 )
@@ -56,13 +63,13 @@ def test_no_object_is_one_class_more(settings):
 def test_other_layers_are_read_by_the_same_heads(queries, norm):
     """The last of three layers is the output; those before are what shorter stacks would give."""
     name = "num_layers" if queries == "grid" else "num_decoder_layers"
-    model = build(queries=queries, auxiliary=True, norm=norm, **{name: 3})
+    model = build_with_norm(queries, norm, **{name: 3}, auxiliary=True)
     randomize(model)
     images, found = call(model)
     assert found["auxiliary_logits"].shape == (2, 2, found["logits"].shape[1], 3)
     weights = {weight.path: weight for weight in model.weights}
     for count in (1, 2):
-        shorter = build(queries=queries, norm=norm, **{name: count})
+        shorter = build_with_norm(queries, norm, **{name: count})
         for weight in shorter.weights:
             weight.assign(weights[weight.path])
         expected = shorter(images)
@@ -102,6 +109,14 @@ def test_heads_of_several_queries_for_an_object_are_beside_the_others(settings):
         np.testing.assert_allclose(found[f"one_to_many_{name}"], before, atol=1e-5)
 
 
+def build_with_norm(queries, norm, num_layers=2, num_decoder_layers=1, **kwargs):
+    encoder = ka.models.TransformerEncoder.of_size(num_layers, 2, 16, 24, norm=norm)
+    decoder = ka.models.TransformerDecoder.of_size(
+        num_decoder_layers, 2, 16, 24, norm=norm, causal=False
+    )
+    return build(encoder=encoder, queries=queries, decoder=decoder, **kwargs)
+
+
 def randomize(model):
     for weight in model.trainable_weights:
         weight.assign(weight + random.normal(size=weight.shape, scale=0.1))
@@ -134,7 +149,9 @@ def test_saved_and_loaded(tmp_path):
 def test_size_of_the_paper():
     """The weights of a layer, counted from the paper's widths: 256 and 2048, with all biases."""
     size = ka.models.sizes("object_detector")["DETR"]
-    model = ka.models.object_detector(32, 91, **{**size, "num_layers": 1, "num_decoder_layers": 1})
+    for name in ("encoder", "decoder"):
+        size[name] = dataclasses.replace(size[name], num_layers=1)
+    model = ka.models.object_detector(32, 91, **size)
     attention, norm = 4 * (256 * 256 + 256), 2 * 256
     encoder = attention + 2 * 256 * 2048 + 2048 + 256 + 2 * norm
     blocks = {"block_0": encoder, "decoder_0": encoder + attention + norm}

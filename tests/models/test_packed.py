@@ -78,8 +78,13 @@ def test_documents_are_read_as_if_alone(name):
 
 @pytest.mark.parametrize("cross_position", quick([None, "rotary"], "rotary"))
 def test_pairs_are_read_as_if_alone(cross_position):
-    settings = dict(target_vocabulary_size=40, cross_position=cross_position, **SIZE)
-    packed, alone = (ka.models.seq2seq_transformer(50, packed=p, **settings) for p in (True, False))
+    decoder = ka.models.TransformerDecoder.of_size(2, 2, 16, 20, cross_position=cross_position)
+    packed, alone = (
+        ka.models.seq2seq_transformer(
+            50, 40, embedding=ka.models.TextEmbedding(packed=p), decoder=decoder, **SIZE
+        )
+        for p in (True, False)
+    )
     alone.set_weights(packed.get_weights())
     source = random.integers(1, 50, size=(1, 11)) * (DOCUMENTS > 0)
     target_documents = np.array([[1] * 2 + [2] * 3 + [3] * 4 + [0]])

@@ -23,6 +23,7 @@ EMBEDDINGS = {
     "masked_language_model": ka.models.TextEmbedding.of_bert(num_segments=None),
     "sequence_labeler": embed_characters(9),
     "text_classifier": ka.models.TextEmbedding(),
+    "seq2seq_transformer": ka.models.TextEmbedding(),
 }
 FULL = np.array([[5, 7, 3, 9, 7, 2], [4, 7, 1, 2, 3, 8]], "int32")
 RIGHT = np.array([[5, 7, 3, 9, 7, 2], [4, 7, 1, 0, 0, 0]], "int32")
@@ -32,20 +33,22 @@ LEFT = RIGHT[:, ::-1]
 def build(name, padding=None):
     arguments, settings = BUILDERS[name]
     keras.utils.set_random_seed(1)
-    if name not in EMBEDDINGS:
-        return getattr(ka.models, name)(*arguments, **settings, padding=padding)
+    embedding = dataclasses.replace(EMBEDDINGS[name], padding=padding)
     attention = ka.attention.MultiHeadAttention(
         2, 4, position="rotary", padding="right" if padding == "right" else None
     )
-    encoder = ka.models.TransformerEncoder(
-        1, attention=attention, feed_forward=ka.blocks.FeedForward(16)
-    )
+    layers = dict(attention=attention, feed_forward=ka.blocks.FeedForward(16))
+    encoder = ka.models.TransformerEncoder(1, **layers)
     more = {"pooling": "cls"} if name == "text_classifier" else {}
+    if name == "seq2seq_transformer":
+        more = {
+            "decoder": ka.models.TransformerDecoder(1, cross_attention=attention, **layers),
+        }
     return getattr(ka.models, name)(
         *arguments,
         hidden_dim=8,
         dropout=0.0,
-        embedding=dataclasses.replace(EMBEDDINGS[name], padding=padding),
+        embedding=embedding,
         encoder=encoder,
         **more,
     )

@@ -35,7 +35,9 @@ def build(name, padding_id):
     """A model whose weights are those of every other one of the name."""
     keras.utils.set_random_seed(1)
     arguments, settings = BUILDERS[name]
-    if is_pair(name):
+    if name == "encoder_decoder":
+        settings = settings | {"padding_id": padding_id}
+    elif name == "seq2seq_recurrent":
         settings = settings | dict.fromkeys(("source_padding_id", "target_padding_id"), padding_id)
     else:
         embedding = ka.models.TextEmbedding()

@@ -11,8 +11,10 @@ SIZE = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20)
 random = np.random.default_rng(0)
 
 
-def make(**kwargs):
-    return ka.models.speech_recognizer(9, **{"num_mel_bins": 12, **SIZE, **kwargs})
+def make(sound=None, **kwargs):
+    embedding = ka.models.SpeechEmbedding(**{"num_mel_bins": 12, **(sound or {})})
+    size = {"hidden_dim": 16} if "encoder" in kwargs else SIZE
+    return ka.models.speech_recognizer(9, embedding=embedding, **{**size, **kwargs})
 
 
 def draw(model):
@@ -26,8 +28,22 @@ def draw(model):
     "settings",
     [
         dict(kernel_size=5),
-        dict(kernel_size=5, chunk_size=2, convolution_norm="layer_norm"),
-        dict(block="encoder", subsampling=2, norm="post"),
+        dict(
+            chunk_size=2,
+            encoder=ka.models.ConformerEncoder(
+                1,
+                attention=ka.attention.MultiHeadAttention(
+                    2, 8, mask=ka.masks.Blockwise(ka.masks.Causal(), 2)
+                ),
+                feed_forward=ka.blocks.FeedForward(20),
+                convolution=ka.blocks.ConvolutionModule(5, normalization="layer_norm", causal=True),
+            ),
+        ),
+        dict(
+            sound=dict(subsampling=2),
+            position="sinusoidal",
+            encoder=ka.models.TransformerEncoder.of_size(1, 2, 16, 20, norm="post"),
+        ),
     ],
 )
 def test_padding_changes_nothing(settings):
@@ -39,7 +55,7 @@ def test_padding_changes_nothing(settings):
 
 
 def test_a_waveform_is_its_features():
-    heard = draw(make(inputs="waveform", sampling_rate=2000, kernel_size=3))
+    heard = draw(make(dict(input="waveform", sampling_rate=2000), kernel_size=3))
     model = make(kernel_size=3)
     model.set_weights(heard.get_weights())
     samples = random.normal(size=(2, 900), scale=0.1).astype("float32")
@@ -72,7 +88,8 @@ def test_trains_with_ctc_and_spec_augment():
     """Labels are told by which features are loud."""
     keras.utils.set_random_seed(0)
     model = make(
-        subsampling=2, kernel_size=3, spec_augment=dict(time_mask_size=3, frequency_mask_size=1)
+        dict(subsampling=2, spec_augment=dict(time_mask_size=3, frequency_mask_size=1)),
+        kernel_size=3,
     )
     labels = random.integers(1, 5, size=(48, 3))
     labels[:24, 2] = 0
@@ -88,7 +105,7 @@ def test_trains_with_ctc_and_spec_augment():
 @pytest.mark.tensorflow
 def test_waveform_to_labels_in_one_file():
     """The contract of a microphone: samples in, labels out."""
-    model = draw(make(inputs="waveform", sampling_rate=2000, kernel_size=3))
+    model = draw(make(dict(input="waveform", sampling_rate=2000), kernel_size=3))
     labels = ka.blocks.GreedyCTCDecoder(name="labels")(model.output)
     listener = keras.Model(model.input, labels)
     samples = random.normal(size=(2, 900), scale=0.1).astype("float32")
@@ -98,7 +115,7 @@ def test_waveform_to_labels_in_one_file():
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("settings", [dict(kernel_size=3), dict(block="encoder", chunk_size=2)])
+@pytest.mark.parametrize("settings", [dict(kernel_size=3), dict(chunk_size=2)])
 def test_export(settings):
     batch = {
         "features": random.normal(size=(2, 24, 12)).astype("float32"),
@@ -110,13 +127,11 @@ def test_export(settings):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (dict(inputs="mp3"), "inputs='mp3'.*'features' or 'waveform'"),
-        (dict(block="lstm"), "block='lstm'.*'conformer', 'encoder'"),
-        (dict(norm="post"), "norm='post'.*use a TransformerEncoder"),
-        (dict(block="encoder", kernel_size=5), "kernel_size=5.*block='conformer'"),
+        (dict(sound=dict(input="mp3")), "input='mp3'.*'features' or 'waveform'"),
+        (dict(kernel_size=5, encoder=lambda x: x), "kernel_size=5.*has no effect"),
         (dict(chunk_size=2, mask="causal"), "chunk_size=2.*mask='causal'"),
-        (dict(subsampling=3), "factor=3.*power of two"),
-        (dict(position="sinusoidal"), "added to tokens"),
+        (dict(sound=dict(subsampling=3)), "factor=3.*power of two"),
+        (dict(sound=dict(stem="1d"), chunk_size=2), "stem='1d'.*chunk_size"),
     ],
 )
 def test_refuses(arguments, message):

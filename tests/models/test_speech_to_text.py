@@ -1,5 +1,7 @@
 """Sound to text by an encoder and a decoder: padding, cache, Whisper's length, files."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -7,13 +9,22 @@ import pytest
 import keras_attention as ka
 from tests.grids import sampled
 
-SIZE = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20, num_mel_bins=12)
+SIZE = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20)
 random = np.random.default_rng(0)
 BEGIN = {"start_token_id": 1, "end_token_id": 2}
 
 
-def make(**kwargs):
-    return draw(ka.models.speech_to_text(9, **{"kernel_size": 5, **SIZE, **kwargs}))
+def make(sound=None, **kwargs):
+    embedding = ka.models.SpeechEmbedding(**{"num_mel_bins": 12, **(sound or {})})
+    return draw(ka.models.speech_to_text(9, embedding=embedding, **{**SIZE, **kwargs}))
+
+
+def make_encoder(**attention):
+    return ka.models.TransformerEncoder(
+        1,
+        attention=ka.attention.MultiHeadAttention(2, 8, **attention),
+        feed_forward=ka.blocks.FeedForward(20),
+    )
 
 
 def draw(model):
@@ -43,7 +54,9 @@ def count_logits(model, sound, ids):
             dict(ctc_head=True, num_decoder_layers=2, decoder_position="sinusoidal"),
             dict(position=["sinusoidal", "rotary"]),
             dict(
-                block="encoder", kernel_size=None, stem="1d", subsampling=2, position="sinusoidal"
+                sound=dict(stem="1d", subsampling=2),
+                encoder=make_encoder(),
+                position="sinusoidal",
             ),
         ],
         2,
@@ -68,8 +81,8 @@ def test_writes_alone_what_it_writes_in_a_batch(settings):
 
 
 def test_a_waveform_is_its_features():
-    heard = make(inputs="waveform", sampling_rate=2000)
-    model = ka.models.speech_to_text(9, kernel_size=5, **SIZE)
+    heard = make(dict(input="waveform", sampling_rate=2000))
+    model = make()
     model.set_weights(heard.get_weights())
     samples = random.normal(size=(2, 900), scale=0.1).astype("float32")
     spectrogram = heard.get_layer("encoder").get_layer("spectrogram")
@@ -82,15 +95,26 @@ def test_a_waveform_is_its_features():
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-WHISPER = dict(SIZE, num_frames=40, normalize_features=False, stem="1d", subsampling=2,
-               block="encoder", position="learned", max_length=8, spectrogram="whisper",
-               key_bias=False)  # fmt: skip
+def make_whisper(**sound):
+    return make(
+        dict(
+            num_frames=40,
+            normalize=False,
+            stem="1d",
+            subsampling=2,
+            spectrogram="whisper",
+            **sound,
+        ),
+        encoder=make_encoder(key_bias=False),
+        position=ka.positions.Learned(20),
+        decoder_position=ka.positions.Learned(8),
+    )
 
 
 @pytest.mark.slow
 def test_a_sound_of_fixed_length_is_filled_up_with_silence():
     """What is filled up is heard: zeros of the caller's give the same, and a mask would not."""
-    model = draw(ka.models.speech_to_text(9, inputs="waveform", sampling_rate=2000, **WHISPER))
+    model = make_whisper(input="waveform", sampling_rate=2000)
     samples = random.normal(size=(1, 500), scale=0.1).astype("float32")
     short = {"waveform": samples, "lengths": np.array([500])}
     whole = {"waveform": np.pad(samples, [(0, 0), (0, 300)]), "lengths": np.array([800])}
@@ -98,7 +122,7 @@ def test_a_sound_of_fixed_length_is_filled_up_with_silence():
     np.testing.assert_allclose(
         count_logits(model, short, ids), count_logits(model, whole, ids), atol=1e-5
     )
-    features = draw(ka.models.speech_to_text(9, **WHISPER))
+    features = make_whisper()
     heard = np.asarray(model.get_layer("encoder").get_layer("spectrogram")(whole["waveform"]))
     assert heard.shape == (1, 40, 12)
     np.testing.assert_allclose(
@@ -112,12 +136,16 @@ def test_a_sound_of_fixed_length_is_filled_up_with_silence():
 def test_whisper_has_the_parameters_of_the_authors():
     """Radford et al. (2022), table 1, say 39M and 74M; the released files have these counts."""
     for name, count in (("Whisper-tiny", 37_760_640), ("Whisper-base", 72_593_920)):
-        size = ka.models.sizes("speech_to_text")[name]
-        one, two = (
-            ka.models.speech_to_text(51865, **{**size, "num_layers": n}).count_params()
-            for n in (1, 2)
-        )
-        assert one + (size["num_layers"] - 1) * (two - one) == count
+        size, counts = ka.models.sizes("speech_to_text")[name], []
+        for num_layers in (1, 2):
+            stacks = {
+                side: dataclasses.replace(size[side], num_layers=num_layers)
+                for side in ("encoder", "decoder")
+            }
+            model = ka.models.speech_to_text(51865, **size | stacks)
+            counts.append(model.count_params())
+        one, two = counts
+        assert one + (size["encoder"].num_layers - 1) * (two - one) == count
 
 
 def test_the_ctc_head_is_left_out_of_what_writes():
@@ -131,11 +159,10 @@ def test_the_ctc_head_is_left_out_of_what_writes():
 @pytest.mark.parametrize(
     "settings, message",
     [
-        (dict(inputs="text"), "inputs='text': expected 'features' or 'waveform'"),
-        (dict(stem="3d"), "stem='3d': expected '2d' or '1d'"),
-        (dict(stem="1d", subsampling_filters=4), "subsampling_filters=4 is of stem='2d'"),
-        (dict(position="learned"), "position='learned' needs num_frames="),
-        (dict(position="learned", num_frames=40), "position='learned' needs max_length="),
+        (dict(sound=dict(input="text")), "input='text'.: expected 'features' or 'waveform'"),
+        (dict(sound=dict(stem="3d")), "stem='3d'.: expected '2d' or '1d'"),
+        (dict(sound=dict(stem="1d", filters=4)), "filters=4, stem='1d'"),
+        (dict(position="learned"), r"pass ka.positions.Learned\(max_length="),
     ],
 )
 def test_settings_that_do_not_go_together(settings, message):
@@ -149,7 +176,7 @@ def test_settings_that_do_not_go_together(settings, message):
 def test_a_waveform_becomes_text_in_one_file(quantization, tmp_path):
     """Encoder, cache and loop in built-in ops alone, and the tokens of the model."""
     settings = {"ctc_head": True, "position": ["sinusoidal", "rotary"]}
-    model = make(inputs="waveform", sampling_rate=2000, **settings)
+    model = make(dict(input="waveform", sampling_rate=2000), **settings)
     samples = random.normal(size=(3, 900), scale=0.1).astype("float32")
     sound = {"waveform": samples, "lengths": np.array([900, 700, 500], "int32")}
     path = tmp_path / "model.tflite"
@@ -180,7 +207,10 @@ def test_learns_with_ctc_beside():
     ids = np.concatenate([np.ones((64, 1)), labels, np.full((64, 1), 2)], axis=1).astype("int32")
     sound = {"features": features, "lengths": np.full(64, 24)}
     keras.utils.set_random_seed(0)
-    model = ka.models.speech_to_text(9, kernel_size=3, ctc_head=True, dropout=0.0, **SIZE)
+    features = ka.models.SpeechEmbedding(num_mel_bins=12)
+    model = ka.models.speech_to_text(
+        9, kernel_size=3, ctc_head=True, dropout=0.0, embedding=features, **SIZE
+    )
     trained = ka.training.JointModel(model)
     trained.compile(keras.optimizers.Adam(0.01), ka.training.CTCAttention(), jit_compile=False)
     inputs, truth = {**sound, "target_ids": ids[:, :-1]}, {"logits": ids[:, 1:]}

@@ -182,6 +182,8 @@ def test_prompts_that_files_do_not_say(said, message, tmp_path):
 def test_a_model_of_no_checkpoint_has_no_languages():
     said = [ka.data.Recording(np.ones((30, 5), "float32"), "ab")] * 8
     size = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8, kernel_size=3)
-    task = ka.tasks.SpeechToText.from_data(said, max_length=6, spec_augment={}, **size)
+    task = ka.tasks.SpeechToText.from_data(
+        said, max_length=6, embedding={"spec_augment": None}, **size
+    )
     with pytest.raises(ValueError, match="language='de' is for checkpoints of Whisper, and this"):
         task.predict([np.ones((30, 5))], language="de")

@@ -10,7 +10,13 @@ import pytest
 import keras_attention as ka
 from keras_attention.cli import main
 
-TINY = dict(stem_filters=(8, 8), patch_size=2, num_layers=1, num_decoder_layers=1, num_heads=2)
+TINY = dict(
+    embedding={"stem_filters": (8, 8)},
+    patch_size=2,
+    num_layers=1,
+    num_decoder_layers=1,
+    num_heads=2,
+)
 TINY |= dict(hidden_dim=32, intermediate_dim=64, dropout=0.0)
 COLOURS = {"red": (230, 30, 30), "green": (20, 200, 20), "blue": (40, 60, 220)}
 

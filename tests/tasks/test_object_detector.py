@@ -12,7 +12,7 @@ from tests.data.readers.detection_files import HEIGHT, LABELS, WIDTH, draw, writ
 
 SIZE = dict(
     image_size=(HEIGHT, WIDTH),
-    stem_filters=(16, 32),
+    embedding={"stem_filters": (16, 32)},
     patch_size=2,
     num_layers=1,
     num_heads=2,
@@ -139,10 +139,13 @@ def test_other_labels_get_new_logits_and_boxes_stay():
 
 def test_sizes_are_multiples_of_cells():
     examples = draw(3, 0)  # 24 x 32
-    stem = dict(stem_filters=(8, 8), patch_size=1)
-    assert fit_image_size(examples, 64, stem) == (48, 64)
+    stems = [
+        ka.models.ImageEmbedding(stem_filters=(8, 8), stem_strides=strides)
+        for strides in (None, (4, 4))
+    ]
+    for stem in stems:
+        assert fit_image_size(examples, 64, dict(embedding=stem, patch_size=1)) == (48, 64)
     assert fit_image_size(examples, 50, dict(patch_size=16)) == (32, 48)
-    assert fit_image_size(examples, 64, stem | {"stem_strides": (4, 4)}) == (48, 64)
     tall = [ka.data.BoxedImage("x", size=(300, 100))]
     assert fit_image_size(tall, 96, dict(patch_size=(8, 4))) == (96, 32)
 

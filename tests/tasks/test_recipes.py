@@ -107,12 +107,15 @@ def test_the_data_decide_on_characters():
 
 
 @pytest.mark.parametrize("name", ["speech_recognizer", "speech_to_text"])
-def test_another_block_leaves_what_is_the_conformers_aside(name):
+def test_another_encoder_leaves_the_sizes_of_the_conformer_aside(name):
     assert "kernel_size" in recipes.choose_recipe(name).model
-    recipe = recipes.split_options(recipes.choose_recipe(name), {"block": "encoder"})
-    assert getattr(ka.models, get_builder(name))(50, **recipe.model).count_params() > 0
-    same = recipes.split_options(recipes.choose_recipe(name), {"block": "conformer"})
-    assert same.model["kernel_size"] == recipes.choose_recipe(name).model["kernel_size"]
+    encoder = ka.models.TransformerEncoder.of_size(1, 2, 96, 32)
+    recipe = recipes.split_options(
+        recipes.choose_recipe(name), {"encoder": encoder, "embedding": {"num_mel_bins": 12}}
+    )
+    keywords = recipe.list_keywords(ka.models.SpeechEmbedding)
+    assert keywords["embedding"].num_mel_bins == 12 and keywords["embedding"].filters == 32
+    assert getattr(ka.models, get_builder(name))(50, **keywords).count_params() > 0
 
 
 # Words, characters, images, boxes, sounds.
@@ -127,7 +130,12 @@ def test_every_recipe_fits_its_builder(name):
     recipe = recipes.RECIPES[name]
     build = getattr(ka.models, get_builder(name.split("/")[0]))
     alone = ("question_answerer", "speech", "image_generator")
-    keywords = recipe.list_keywords()
+    kinds = {
+        **dict.fromkeys(("vision_transformer", "object_detector"), ka.models.ImageEmbedding),
+        "image_to_sequence": ka.models.ImageEmbedding,
+        **dict.fromkeys(("speech_recognizer", "speech_to_text"), ka.models.SpeechEmbedding),
+    }
+    keywords = recipe.list_keywords(kinds.get(name.split("/")[0]))
     if "language_model" in name or name.startswith(alone):
         model = build(50, **keywords)
     elif name == "constituency_parser":
@@ -136,7 +144,7 @@ def test_every_recipe_fits_its_builder(name):
         model = build(50, 5, **keywords)
     else:
         size = {"vision_transformer/digits": 8, "vision_transformer/pretrained": 32}.get(name, 28)
-        model = ka.models.vision_transformer(size, 10, **recipe.model)
+        model = ka.models.vision_transformer(size, 10, **keywords)
     assert model.count_params() > 0
 
 

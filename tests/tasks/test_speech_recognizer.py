@@ -10,8 +10,8 @@ import keras_attention as ka
 
 TONES = {"a": 300, "b": 1500, "c": 3000}
 SIZE = dict(
-    num_layers=1, num_heads=2, hidden_dim=32, kernel_size=3, dropout=0.0, spec_augment={},
-    num_mel_bins=20,
+    num_layers=1, num_heads=2, hidden_dim=32, kernel_size=3, dropout=0.0,
+    embedding={"spec_augment": None, "num_mel_bins": 20},
 )  # fmt: skip
 
 
@@ -133,9 +133,10 @@ def test_features_are_recordings_too():
 def test_the_filter_of_the_recipe_is_for_spectrograms():
     """Its decibels say nothing of other features, for which it is there if someone gives it."""
     recordings = [ka.data.Recording(np.ones((30, 5), "float32"), "ab")] * 8
-    given = {"filter_augment": dict(gain=13.0, band_gain=6.5)}  # as in the recipe
-    for settings, there in (({}, False), (given, True)):
-        task = ka.tasks.SpeechRecognizer.from_data(recordings, **SIZE | settings)
+    chosen = {"filter_augment": dict(gain=13.0, band_gain=6.5)}  # as in the recipe
+    for settings, there in (({}, False), (chosen, True)):
+        embedding = SIZE["embedding"] | settings
+        task = ka.tasks.SpeechRecognizer.from_data(recordings, **SIZE | {"embedding": embedding})
         kinds = {type(layer) for layer in task.model.layers}
         assert (ka.blocks.FilterAugment in kinds) == there
 

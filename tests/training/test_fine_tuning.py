@@ -183,7 +183,8 @@ def test_rates_of_another_number_of_variables_are_refused():
 def test_low_rank_changes_leave_moving_statistics():
     """A model that trains with a learning rate of 0 keeps its outputs."""
     size = dict(num_layers=1, num_heads=2, hidden_dim=16, kernel_size=3)
-    model = ka.models.speech_recognizer(5, num_mel_bins=8, **size)
+    sound = ka.models.SpeechEmbedding(num_mel_bins=8)
+    model = ka.models.speech_recognizer(5, embedding=sound, **size)
     features = np.random.default_rng(0).normal(size=(2, 32, 8)).astype("float32")
     x = {"features": features, "lengths": np.array([32, 32])}
     assert any(isinstance(layer, keras.layers.BatchNormalization) for layer in everything(model))

@@ -170,14 +170,20 @@ def _replace(recipe, given, in_model):
             width = embedding["embedding_dim"] * given["hidden_dim"] // model["hidden_dim"]
             model["embedding"] = embedding | {"embedding_dim": width}
     if given.get("encoder") is not None:  # it has sizes of its own
-        for name in ("make_encoder", "num_layers", "num_heads", "intermediate_dim", "position"):
-            model.pop(name, None)
-    if given.get("block", "conformer") != "conformer":  # which alone has a convolution
-        for name in ("kernel_size", "convolution_norm"):
+        for name in (
+            "make_encoder",
+            "kernel_size",
+            "num_layers",
+            "num_heads",
+            "intermediate_dim",
+            "position",
+        ):
             model.pop(name, None)
     if given.get("queries", "grid") != "grid":
         model.pop("one_to_many", None)  # learned ones are few: one for each object
         model.pop("position", None)  # and look for places, which vectors are to hold
+    if isinstance(given.get("embedding"), dict):
+        given["embedding"] = {**model.get("embedding", {}), **given["embedding"]}
     model |= {name: given.pop(name) for name in list(given) if name in in_model}
     names = _list_names(recipe.data)
     data = {name: given.pop(name) for name in list(given) if name in names}

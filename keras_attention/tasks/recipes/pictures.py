@@ -4,7 +4,9 @@ from keras_attention.tasks.recipes.kinds import BoxData, CaptionData, ImageData,
 from keras_attention.tasks.recipes.recipe import Recipe, fine_tune, size
 
 # A vision transformer on convolutions, which learns sooner from few pictures.
-STEMMED = size(4, 4, 128, 256) | dict(patch_size=1, stem_filters=(32, 64, 128), pooling="mean")
+STEMMED = size(4, 4, 128, 256) | dict(
+    patch_size=1, embedding=dict(stem_filters=(32, 64, 128)), pooling="mean"
+)
 
 RECIPES = {
     "vision_transformer/pretrained": fine_tune(3, 16, 1e-4, ImageData(shift=0.0)),
@@ -25,7 +27,11 @@ RECIPES = {
     # Chosen by cross-validation on the training part alone.
     "vision_transformer/digits": Recipe(
         model=size(2, 4, 64, 128)
-        | dict(patch_size=1, stem_filters=(32, 64), stem_strides=(1, 2), pooling="mean"),
+        | dict(
+            patch_size=1,
+            embedding=dict(stem_filters=(32, 64), stem_strides=(1, 2)),
+            pooling="mean",
+        ),
         epochs=40,
         batch_size=32,
         learning_rate=2e-3,
@@ -36,7 +42,7 @@ RECIPES = {
     "object_detector": Recipe(
         model=size(3, 4, 128, 256)
         | dict(
-            stem_filters=(32, 64, 128, 128),
+            embedding=dict(stem_filters=(32, 64, 128, 128)),
             patch_size=1,
             dropout=0.0,
             position="rotary_2d",  # cells see what is beside them, wherever that is
@@ -53,7 +59,12 @@ RECIPES = {
     ),
     "image_to_sequence": Recipe(
         model=size(3, 4, 192, 384)
-        | dict(stem_filters=(32, 64, 128, 128), patch_size=1, num_decoder_layers=2, dropout=0.1),
+        | dict(
+            embedding=dict(stem_filters=(32, 64, 128, 128)),
+            patch_size=1,
+            num_decoder_layers=2,
+            dropout=0.1,
+        ),
         epochs=30,
         batch_size=32,
         learning_rate=1e-3,

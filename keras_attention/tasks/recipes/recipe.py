@@ -34,8 +34,8 @@ class Recipe:
 
     Attributes:
         model: dict, keywords of the builder. `embedding` may be a dict of settings of
-            `ka.models.TextEmbedding`, and `make_encoder` a function of the sizes that makes the
-            encoder.
+            `ka.models.TextEmbedding`, `ImageEmbedding` or `SpeechEmbedding`, and
+            `make_encoder` a function of the sizes that makes the encoder.
         epochs, batch_size, learning_rate (the peak), weight_decay, label_smoothing: as in Keras.
         fewest_steps: int, the batches of the whole training at least. Where examples are few, there
             are more epochs for that, up to four times as many.
@@ -88,12 +88,13 @@ class Recipe:
                 f"lora_targets={self.lora_targets!r} are of low-rank changes: give lora_rank, too."
             )
 
-    def list_keywords(self, **embedding):
+    def list_keywords(self, make_embedding=None, **embedding):
         """Return the keywords of the builder, with the parts that sizes and data decide.
 
         Args:
-            embedding: of builders of texts, settings of `ka.models.TextEmbedding` that the data
-                decide; `characters` is a dict of settings of `ka.models.Characters`, or None.
+            make_embedding: the class of the embedding, None for `ka.models.TextEmbedding`.
+            embedding: settings of the embedding that the data decide; `characters` is a dict of
+                settings of `ka.models.Characters`, or None.
         """
         model = dict(self.model)
         if "make_encoder" in model:
@@ -113,9 +114,11 @@ class Recipe:
         if characters:
             embedding["characters"] = models.Characters(**own | characters)
         if isinstance(settings, dict):
+            settings = {name: value for name, value in settings.items() if value is not None}
             if embedding or "embedding" in model:
-                model["embedding"] = models.TextEmbedding(**settings | embedding)
-        elif isinstance(settings, models.TextEmbedding):
+                make_embedding = make_embedding or models.TextEmbedding
+                model["embedding"] = make_embedding(**settings | embedding)
+        elif isinstance(settings, make_embedding or models.TextEmbedding):
             model["embedding"] = dataclasses.replace(settings, **embedding)
         return model
 

@@ -5,14 +5,13 @@ import dataclasses
 from keras_attention.tasks.recipes.kinds import JointData, RecordedTextData, RecordingData
 from keras_attention.tasks.recipes.recipe import Recipe, fine_tune, size
 
-CONFORMER = size(3, 4, 96, 384) | dict(
+EMBEDDING = dict(
     num_mel_bins=40,
-    kernel_size=15,
-    subsampling_filters=32,
-    dropout=0.1,
+    filters=32,
     filter_augment=dict(gain=13.0, band_gain=6.5),
     spec_augment=dict(time_mask_size=20, time_mask_ratio=0.1, frequency_mask_size=8),
 )
+CONFORMER = size(3, 4, 96, 384) | dict(kernel_size=15, dropout=0.1, embedding=EMBEDDING)
 # A small Conformer for small vocabularies.
 RECOGNIZER = Recipe(
     model=CONFORMER,
@@ -29,7 +28,9 @@ RECIPES = {
     "speech_recognizer": RECOGNIZER,
     # The same while someone speaks: it sees the 320 ms that a word is in, and what was before.
     "speech_recognizer/spoken_digit": dataclasses.replace(
-        RECOGNIZER, model=CONFORMER | dict(chunk_size=8, filter_augment=None), epochs=40
+        RECOGNIZER,
+        model=CONFORMER | dict(chunk_size=8, embedding=EMBEDDING | dict(filter_augment=None)),
+        epochs=40,
     ),
     # Whisper, on recordings of one language.
     "speech_to_text/pretrained": fine_tune(3, 8, 1e-5, JointData()),
