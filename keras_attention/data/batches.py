@@ -61,8 +61,6 @@ def batches(
     Returns:
         A dataset whose cardinality is known.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

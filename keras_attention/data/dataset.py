@@ -29,8 +29,6 @@ class DataSet(typing.Generic[Example]):
             texts that name objects have their `"bins"`, places along a side. Pairs from dialogues
             have `"turns"`, of a context at most, and running text from dialogues `"dialogues"`.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

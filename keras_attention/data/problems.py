@@ -24,8 +24,6 @@ class Problems:
         on_error: `"raise"` names the problems of all files in one error. `"skip"` leaves these
             examples out, and a `SkippedWarning` says how many.
 
-    Example:
-
     ```python
     from keras_attention.data.problems import Problems
 

@@ -52,8 +52,6 @@ def dates(split="train", num_examples=10_000, *, seed=0, locales=LOCALES):
     Returns:
         A list of `WrittenDate`.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

@@ -44,8 +44,6 @@ def facts(part, size, seed=0, *, unanswerable=0.2):
     Returns:
         list of `Question`.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

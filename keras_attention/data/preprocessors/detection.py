@@ -31,8 +31,6 @@ class DetectionPreprocessor(ImagePreprocessor):
     Calling it on a list of paths, of bytes of files, or of arrays (H, W, C) of any size, uint8 or
     floats from 0 to 1, gives float32 (B, height, width, channels) from 0 to 1.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -23,8 +23,6 @@ def detection_augmentation(flip=True, vertical_flip=False, crop=0.3, brightness=
         A function of images, float32 (B, H, W, C) from 0 to 1, labels as those of
         `ka.data.batches`, and a seed, int32 (2,), that gives images and labels.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

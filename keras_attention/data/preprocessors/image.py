@@ -29,8 +29,6 @@ class ImagePreprocessor:
     Calling it on a list of paths, or of arrays (H, W, C), uint8 or floats from 0 to 1, gives
     float32 (B, height, width, channels) from 0 to 1.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -27,8 +27,6 @@ class ImageTextPreprocessor(TargetTexts):
     Calling it on a list of paths, of bytes of files, or of arrays (H, W, C) of any size, uint8 or
     floats from 0 to 1, gives `"images"` float32 (B, height, width, channels) from 0 to 1.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

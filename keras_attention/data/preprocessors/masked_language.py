@@ -28,8 +28,6 @@ class MaskedLMPreprocessor(TokenizerOwner):
     text, or a dict with `"segment_ids"`, too. `[MASK]` in a text is the tokenizer's own mask,
     however that is spelt.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

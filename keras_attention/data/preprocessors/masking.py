@@ -45,8 +45,6 @@ class MaskedWindows:
 
     Batches are int32 ids and labels (B, T), labels -1 where no token was selected.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

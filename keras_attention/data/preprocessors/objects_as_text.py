@@ -26,8 +26,6 @@ def describe_objects(example, bins=BINS, *, seed=None):
     Returns:
         str, empty where there is no object.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -35,8 +35,6 @@ class PixelLevelsPreprocessor:
     Calling it on images (n, H, W, C), uint8 or floats from 0 to 1, and their classes, ints (n,),
     gives ids int32 (n, 1 + H · W · C).
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -48,8 +48,6 @@ class QuestionPreprocessor(TokenizerOwner):
         maximum_answer: int, the tokens of an answer at most.
         stride: int, the tokens that a row has in common with the next one of a long context.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

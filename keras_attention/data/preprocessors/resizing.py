@@ -21,8 +21,6 @@ class Resizing:
         interpolation: `"bilinear"`, `"bicubic"`, `"lanczos3"` or `"nearest"`, with antialiasing, as
             Pillow and torchvision do it.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -41,8 +41,6 @@ class SequencePreprocessor(TokenizerOwner):
     a language model it is a list of int32 ids (T,): every prompt with a checkpoint's special tokens
     that stand before a text, and without those behind it.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

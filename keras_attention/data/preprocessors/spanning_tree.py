@@ -18,8 +18,6 @@ def find_tree(arc_scores):
     Returns:
         list of T ints, the head of each word: one of them is 0, and all lead to it.
 
-    Example:
-
     ```python
     from keras_attention.data.preprocessors.spanning_tree import find_tree
 

@@ -116,8 +116,6 @@ class SpeechPreprocessor(SoundPreprocessor):
     float32, and `"lengths"`, int32 (B,). Waveforms are filled up to a tenth of a second at least,
     features to a frame.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -40,8 +40,6 @@ class SpeechPrompt:
             first, or in a model of one language.
         task: str, one of `tasks`; None for the first.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

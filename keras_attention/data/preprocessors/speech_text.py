@@ -39,8 +39,6 @@ class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
     Calling it on a list of paths of WAV or FLAC files, or of arrays, samples (n,) or features
     (T, F), gives `"waveform"` or `"features"`, float32, and `"lengths"`, int32 (B,).
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

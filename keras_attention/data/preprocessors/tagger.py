@@ -41,8 +41,6 @@ class TaggerPreprocessor(TokenizerOwner):
     without characters only the token ids (B, T); all int32, with padding behind. Where a
     checkpoint's model reads them, there are `"segment_ids"`, too.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

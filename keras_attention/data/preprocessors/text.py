@@ -31,8 +31,6 @@ class TextPreprocessor(TokenizerOwner):
     Calling it on a list of texts gives the token ids int32 (B, T), with padding after the end of a
     text, or a dict with `"segment_ids"`, too, where a checkpoint's model reads them.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

@@ -56,8 +56,6 @@ class BoxedImage(typing.NamedTuple):
                 longer side. None leaves it to the task.
             notes: tuple of str, what a model's card is to say about the data.
 
-        Example:
-
         ```python
         import numpy as np
         import keras_attention as ka

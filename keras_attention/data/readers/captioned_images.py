@@ -41,8 +41,6 @@ class CaptionedImage(typing.NamedTuple):
             image_size: what pictures are to be resized to, (height, width), or an int for the
                 longer side. None leaves it to the task.
 
-        Example:
-
         ```python
         import numpy as np
         import keras_attention as ka
@@ -129,8 +127,6 @@ def from_captions(
         again when they are needed.
 
     A damaged table or JSON file is a ValueError that names it.
-
-    Example:
 
     ```python
     import pathlib

@@ -52,8 +52,6 @@ def from_coco(
 
     A damaged JSON file is a ValueError that names it.
 
-    Example:
-
     ```python
     import json
     import pathlib
@@ -246,8 +244,6 @@ def list_coco_results(found, image_ids, category_ids):
 
     Returns:
         list of `{"image_id", "category_id", "bbox": [x, y, width, height], "score"}`.
-
-    Example:
 
     ```python
     import keras_attention as ka

@@ -33,8 +33,6 @@ def from_bracketed_files(
 
     A file whose brackets are no trees is a ValueError with the file, the line and what is wrong.
 
-    Example:
-
     ```python
     import pathlib
     import tempfile

@@ -30,8 +30,6 @@ def from_plain_text(train=None, dev=None, test=None, *, dev_fraction=0.1, encodi
         A `DataSet` of running text, whose parts are str. Lines end with `\\n`, also where those of
         the files end with `\\r\\n`. A file of a folder that holds no text is left out.
 
-    Example:
-
     ```python
     import pathlib
     import tempfile
@@ -112,8 +110,6 @@ class TextWindows:
 
     For models with a memory, whose batches go on where the last one stopped, there is
     `contiguous_segments`.
-
-    Example:
 
     ```python
     import numpy as np
@@ -201,8 +197,6 @@ def contiguous_segments(tokens, batch_size, segment_length):
     Returns:
         int32 arrays (batches · B, T): the tokens, and for each the token that follows it. For
         `fit(tokens, following, batch_size=B, shuffle=False)`.
-
-    Example:
 
     ```python
     import numpy as np

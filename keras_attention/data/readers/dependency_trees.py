@@ -99,8 +99,6 @@ def from_conllu_trees(
     A broken line, or a sentence whose heads make no tree, is a ValueError with the file and what
     is wrong.
 
-    Example:
-
     ```python
     import pathlib
     import tempfile

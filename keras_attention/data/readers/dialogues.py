@@ -25,8 +25,6 @@ class Dialogue(tuple):
     def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
         """Return a `DataSet` from lists of dialogues. Without `dev`, some of train become it.
 
-        Example:
-
         ```python
         import keras_attention as ka
 
@@ -119,8 +117,6 @@ def from_dialogue_files(
         A `DataSet` of `Dialogue`.
 
     A damaged file is a ValueError with the file, the place and what is wrong.
-
-    Example:
 
     ```python
     import json

@@ -74,8 +74,6 @@ def from_image_folder(
     Files that are no pictures, or damaged, are all named in one ValueError. Pictures with an EXIF
     orientation are turned upright, as viewers and browsers show them.
 
-    Example:
-
     ```python
     import pathlib
     import tempfile
@@ -134,8 +132,6 @@ def read_image(path, image_size=None, color_mode="rgb", resizing=None):
 
     Raises:
         ValueError: the file is no picture, or damaged.
-
-    Example:
 
     ```python
     import pathlib

@@ -53,8 +53,6 @@ class ImageSplit:
             labels: tuple of str, the name of every class.
             notes: tuple of str, what a model's card is to say about the data: how it was split, ...
 
-        Example:
-
         ```python
         import numpy as np
         import keras_attention as ka
@@ -144,8 +142,6 @@ def image_augmentation(
 
     Returns:
         A `keras.layers.Pipeline` of Keras's preprocessing layers, for `ka.data.batches(augment=)`.
-
-    Example:
 
     ```python
     import numpy as np

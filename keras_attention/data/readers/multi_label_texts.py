@@ -31,8 +31,6 @@ class MultiLabelText(typing.NamedTuple):
             labels: names of the labels in the order of their ids. None sorts those that are there,
                 whole numbers by their value.
 
-        Example:
-
         ```python
         import keras_attention as ka
 
@@ -97,8 +95,6 @@ def from_multi_label_files(
         A `DataSet` of `MultiLabelText`.
 
     A broken line is a ValueError with the file, the line number and what is wrong.
-
-    Example:
 
     ```python
     import pathlib

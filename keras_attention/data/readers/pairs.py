@@ -31,8 +31,6 @@ class Pair(typing.NamedTuple):
 
         Without `dev`, a part of train becomes it.
 
-        Example:
-
         ```python
         import keras_attention as ka
 
@@ -81,8 +79,6 @@ def from_pair_files(
     A line without a partner, an empty line between others and a broken one are a ValueError with
     the file, the line number and what is wrong: a pair that is left out in silence moves all that
     follow it.
-
-    Example:
 
     ```python
     import pathlib

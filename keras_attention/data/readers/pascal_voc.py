@@ -42,8 +42,6 @@ def from_voc(
         Coordinates are taken as they are, as TFDS takes them. Objects that are marked as difficult
         count as crowds: they are not trained on, and nothing is counted of them.
 
-    Example:
-
     ```python
     import pathlib
     import tempfile

@@ -47,8 +47,6 @@ class Question(typing.NamedTuple):
 
         An answer that is not in its context where it says is a ValueError.
 
-        Example:
-
         ```python
         import keras_attention as ka
 
@@ -120,8 +118,6 @@ def from_question_files(
         A `DataSet` of `Question`.
 
     A damaged file is a ValueError with the file, the place and what is wrong.
-
-    Example:
 
     ```python
     import json

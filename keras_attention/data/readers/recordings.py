@@ -40,8 +40,6 @@ class Recording(typing.NamedTuple):
             sampling_rate: int, samples a second of all of them. None for features.
             notes: tuple of str, what a model's card is to say about the data.
 
-        Example:
-
         ```python
         import numpy as np
         import keras_attention as ka
@@ -112,8 +110,6 @@ def from_recordings(
 
     Raises:
         ValueError: names the files and the lines.
-
-    Example:
 
     ```python
     import pathlib

@@ -64,8 +64,6 @@ def resample(samples, rate, new_rate):
     Returns:
         float32 (n * new_rate / rate,), rounded up.
 
-    Example:
-
     ```python
     import numpy as np
     from keras_attention.data.readers.sounds import resample

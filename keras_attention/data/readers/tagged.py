@@ -59,8 +59,6 @@ def from_conll(
 
     A broken line is a ValueError with the file, the line number and what is wrong.
 
-    Example:
-
     ```python
     import pathlib
     import tempfile
@@ -142,8 +140,6 @@ def from_conllu(
         A `DataSet` of `Sentence`.
 
     A broken line is a ValueError with the file, the line number and what is wrong.
-
-    Example:
 
     ```python
     import pathlib

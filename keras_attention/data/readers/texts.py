@@ -78,8 +78,6 @@ def from_text_files(
     A broken line is a ValueError with the file, the line number and what is wrong; so is a text or
     a label that is empty.
 
-    Example:
-
     ```python
     import pathlib
     import tempfile

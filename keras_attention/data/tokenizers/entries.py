@@ -82,8 +82,6 @@ class Characters(Entries):
         entries: tuple of str, the entry of every id: `<pad>`, `<unk>`, `<begin>`, `<end>`, then
             `[MASK]` or not, and then one character each.
 
-    Example:
-
     ```python
     import keras_attention as ka
 
@@ -156,8 +154,6 @@ class Words(Entries):
     Args:
         entries: tuple of str, the entry of every id: `<pad>`, `<unk>`, `<begin>`, `<end>`, then a
             word each.
-
-    Example:
 
     ```python
     import keras_attention as ka

@@ -44,8 +44,6 @@ class PretrainedTokenizer:
     `tokenizer.json` is read by the library `tokenizers`. `keras_attention.device` has files for
     apps that give the same ids of WordPiece and of byte-level BPE in plain Python.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

@@ -101,8 +101,6 @@ class Subwords(OwnTokenizer):
     Args:
         proto: bytes, the model as SentencePiece writes it.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

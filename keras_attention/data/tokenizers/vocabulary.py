@@ -32,8 +32,6 @@ def split_words(text, pattern=None):
     Returns:
         A list of str. A `pattern` of another kind is a ValueError.
 
-    Example:
-
     ```python
     import keras_attention as ka
 
@@ -66,8 +64,6 @@ class Vocabulary:
         lowercase: bool, whether words are lower-cased before they are looked up.
         pattern: str, a regular expression without capturing groups, whose matches are the words of
             a text. None stands for that of `ka.data.split_words`.
-
-    Example:
 
     ```python
     import keras_attention as ka
@@ -188,8 +184,6 @@ class Labels:
 
     Args:
         names: tuple of str, the label of every id.
-
-    Example:
 
     ```python
     import keras_attention as ka
