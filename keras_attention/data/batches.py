@@ -92,8 +92,8 @@ def batches(
         read_columns(tf, x, edges) for x in (columns.inputs, columns.labels)
     )
 
-    def gather(indices, wanted):
-        return read_inputs(indices, wanted), read_labels(indices, wanted)
+    def gather(indices, chosen):
+        return read_inputs(indices, chosen), read_labels(indices, chosen)
 
     if augment is None:
         return gather_batches(tf, indices, gather)
@@ -102,10 +102,10 @@ def batches(
         inputs, labels = gather(index, index)
         if isinstance(augment, keras.layers.Layer):
             keras_internals.seed_layers(augment, number % 2**30)
-            found = augment(inputs, training=True), labels
+            augmented = augment(inputs, training=True), labels
         else:
-            found = augment(inputs, labels, tf.cast(number, "int32"))
-        return set_rows(tf, found, index.shape[0])
+            augmented = augment(inputs, labels, tf.cast(number, "int32"))
+        return set_rows(tf, augmented, index.shape[0])
 
     # One at a time, each by numbers of its own, so that all runs and processes draw the same.
     numbers = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).batch(2)
@@ -196,8 +196,8 @@ def _cuts(counts, batch_sizes, drop_remainder):
     """Return (begin, end) of every batch (steps, 2), where examples lie bucket by bucket."""
     cuts, begin = [], 0
     for count, size in zip(counts, batch_sizes, strict=True):
-        kept = count // size * size if drop_remainder else count
-        begins = np.arange(begin, begin + kept, size)
+        used = count // size * size if drop_remainder else count
+        begins = np.arange(begin, begin + used, size)
         cuts.append(np.stack([begins, np.minimum(begins + size, begin + count)], axis=1))
         begin += count
     return np.concatenate(cuts)

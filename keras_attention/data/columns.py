@@ -59,9 +59,9 @@ class Ragged:
         values = tf.constant(np.concatenate(rows))
         table = None if self.table is None else tf.constant(self.table)
 
-        def read(indices, wanted):
-            places, inside = locate(indices, wanted)  # (B, T)
-            found = tf.gather(values, places)
+        def read(indices, chosen):
+            positions, inside = locate(indices, chosen)  # (B, T)
+            found = tf.gather(values, positions)
             if table is None:
                 return tf.where(inside, found, self.padding)
             found = tf.gather(table, found)
@@ -80,7 +80,7 @@ class Pixels:
         """Return a function that reads the images of a batch."""
         scale = 255.0 if self.pixels.dtype == "uint8" else 1.0
         pixels = tf.constant(self.pixels)
-        return lambda indices, wanted: tf.cast(tf.gather(pixels, wanted), "float32") / scale
+        return lambda indices, chosen: tf.cast(tf.gather(pixels, chosen), "float32") / scale
 
 
 @dataclasses.dataclass
@@ -101,10 +101,10 @@ class Computed:
     def reader(self, tf, edges):
         """Return a function that computes the rows of a batch."""
 
-        def read(indices, wanted):
-            arguments = [indices, wanted]
-            found = tf.numpy_function(self.compute, arguments, self.dtype, stateful=False)
-            return tf.ensure_shape(found, self.shape)
+        def read(indices, chosen):
+            arguments = [indices, chosen]
+            values = tf.numpy_function(self.compute, arguments, self.dtype, stateful=False)
+            return tf.ensure_shape(values, self.shape)
 
         return read
 
@@ -113,10 +113,10 @@ def read_columns(tf, columns, edges):
     """Return the reader of a column, or of a dict of them."""
     if isinstance(columns, dict):
         readers = {name: read_columns(tf, column, edges) for name, column in columns.items()}
-        return lambda indices, wanted: {k: read(indices, wanted) for k, read in readers.items()}
+        return lambda indices, chosen: {k: read(indices, chosen) for k, read in readers.items()}
     if isinstance(columns, np.ndarray):
         array = tf.constant(columns)
-        return lambda indices, wanted: tf.gather(array, wanted)
+        return lambda indices, chosen: tf.gather(array, chosen)
     return columns.reader(tf, edges)
 
 
@@ -137,16 +137,16 @@ def locate_tokens(tf, lengths, edges):
     sizes = tf.constant(lengths, "int32")
     ends = None if edges is None else tf.constant(find_edges(lengths, edges), "int32")
 
-    def locate(indices, wanted):
+    def locate(indices, chosen):
         longest = tf.reduce_max(tf.gather(sizes, indices), keepdims=True)
         if ends is None:
             length = tf.maximum(longest[0], 1)
         else:
             length = ends[tf.searchsorted(ends, longest)[0]]
         position = tf.range(length)
-        inside = position[tf.newaxis] < tf.gather(sizes, wanted)[:, tf.newaxis]  # (B, T)
-        places = tf.gather(begins, wanted)[:, tf.newaxis] + position
-        return tf.where(inside, places, 0), inside
+        inside = position[tf.newaxis] < tf.gather(sizes, chosen)[:, tf.newaxis]  # (B, T)
+        positions = tf.gather(begins, chosen)[:, tf.newaxis] + position
+        return tf.where(inside, positions, 0), inside
 
     return locate
 

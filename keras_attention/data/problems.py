@@ -87,8 +87,8 @@ def report_problems(read):
         if problems is not None:
             return read(*args, problems=problems, **keywords)
         problems = Problems()
-        found = read(*args, problems=problems, **keywords)
+        examples = read(*args, problems=problems, **keywords)
         problems.report()
-        return found
+        return examples
 
     return read_all

@@ -22,8 +22,8 @@ class Share:
 
     def rows(self, count):
         """Return the same as numbers of rows, of a batch that has `count`."""
-        size, rest = divmod(count, self.parts)
-        return range(count) if rest else [k * size + i for k in self.own for i in range(size)]
+        size, remainder = divmod(count, self.parts)
+        return range(count) if remainder else [k * size + i for k in self.own for i in range(size)]
 
     def take(self, tf, batch):
         """Return the rows of the process of a batch: a tensor (B, ...), or a structure of such."""

@@ -21,10 +21,10 @@ def read_parts(read, paths, on_error=None):
     if not any(paths.values()):
         raise ValueError("No file given: pass the paths of train, dev or test.")
     if on_error is None:
-        return {name: _read_all(read, given) for name, given in paths.items()}
+        return {name: _read_all(read, path) for name, path in paths.items()}
     problems = Problems(on_error)
     read = functools.partial(read, problems=problems)
-    parts = {name: _read_all(read, given) for name, given in paths.items()}
+    parts = {name: _read_all(read, path) for name, path in paths.items()}
     problems.report()
     return parts
 
@@ -60,12 +60,12 @@ def split_by_class(labels, fractions, seed):
     generator = np.random.default_rng(seed)
     parts = {name: [] for name in ("train", *fractions)}
     for label in np.unique(labels):
-        rest = generator.permutation(np.flatnonzero(labels == label))
+        remaining = generator.permutation(np.flatnonzero(labels == label))
         for name, fraction in fractions.items():
             number = max(1, round(fraction * np.sum(labels == label)))
-            parts[name].append(rest[:number])
-            rest = rest[number:]
-        parts["train"].append(rest)
+            parts[name].append(remaining[:number])
+            remaining = remaining[number:]
+        parts["train"].append(remaining)
     return {name: np.sort(np.concatenate(chosen)) for name, chosen in parts.items()}
 
 

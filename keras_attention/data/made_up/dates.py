@@ -77,14 +77,16 @@ def select_forms(locales):
     if not locales:
         raise ValueError("locales is empty: expected names of CLDR, such as ('de', 'en_GB').")
     forms = [form for locale in dict.fromkeys(locales) for form in date_forms(locale)]
-    kept = keep_distinct(forms)
-    found = {locale: [form for form in kept if form.locale == locale] for locale in locales}
-    if without := [locale for locale, of_locale in found.items() if not of_locale]:
+    distinct = keep_distinct(forms)
+    forms_of_locale = {
+        locale: [form for form in distinct if form.locale == locale] for locale in locales
+    }
+    if without := [locale for locale, of_locale in forms_of_locale.items() if not of_locale]:
         raise ValueError(
             f"locales: every form of {', '.join(without)} can be read as another date in another "
             "of these locales. Leave one of them out."
         )
-    return found
+    return forms_of_locale
 
 
 def list_days(split):

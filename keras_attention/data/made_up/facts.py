@@ -66,18 +66,22 @@ def facts(part, size, seed=0, *, unanswerable=0.2):
 
 def _ask(draw, surnames, unanswerable):
     """Return one question: its context has one sentence that matters, and perhaps another."""
-    about, other = (_invent(draw, name) for name in draw.sample(surnames, 2))
-    sentence = draw.choice(SENTENCES).format(**about)
+    person, other = (_invent(draw, name) for name in draw.sample(surnames, 2))
+    sentence = draw.choice(SENTENCES).format(**person)
     sentences = [sentence]
-    if draw.random() < 0.5 and about["goods"] != other["goods"] and about["home"] != other["home"]:
+    if (
+        draw.random() < 0.5
+        and person["goods"] != other["goods"]
+        and person["home"] != other["home"]
+    ):
         sentences.insert(draw.randrange(2), draw.choice(SENTENCES).format(**other))
     context = " ".join(sentences)
     if draw.random() < unanswerable:
-        return Question(draw.choice(WITHOUT).format(**about), context)
+        return Question(draw.choice(WITHOUT).format(**person), context)
     field = draw.choice(sorted(ASKED))
-    start = context.index(sentence) + sentence.index(about[field])
+    start = context.index(sentence) + sentence.index(person[field])
     return Question(
-        draw.choice(ASKED[field]).format(**about), context, (Answer(about[field], start),)
+        draw.choice(ASKED[field]).format(**person), context, (Answer(person[field], start),)
     )
 
 

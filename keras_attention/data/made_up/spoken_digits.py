@@ -87,8 +87,8 @@ def connected_digits(
         "numbered 0 to 4 of each speaker and digit, the test set of the authors, in dev 5 to 9",
     )
     if tuple(speeds) != (1.0,):
-        known = ", ".join(f"{speed:g}" for speed in speeds)
-        notes += (f"recordings in train strings are played at one of the speeds {known}",)
+        listed = ", ".join(f"{speed:g}" for speed in speeds)
+        notes += (f"recordings in train strings are played at one of the speeds {listed}",)
     if top_db is not None:
         notes += (
             "recordings in train strings lose what is softer than their loudest frame by more than "
@@ -115,12 +115,12 @@ def spoken_numbers(*args, language="de", **keywords):
         data = ka.data.spoken_numbers(4000, speakers=["george", "jackson", "nicolas", "theo"])
     """
     name_number = make_number_namer(language)
-    found = connected_digits(*args, **keywords)
+    data = connected_digits(*args, **keywords)
     parts = {
         name: [one._replace(translation=name_number(one.text)) for one in part]
-        for name, part in found.parts.items()
+        for name, part in data.parts.items()
     }
-    notes = (*found.notes, f"numbers are written in words of the language {language!r}")
+    notes = (*data.notes, f"numbers are written in words of the language {language!r}")
     return Recording.collect(**parts, sampling_rate=RATE, dev_fraction=0, notes=notes)
 
 

@@ -100,8 +100,8 @@ def search_span(start_logits, end_logits, encoded, *, maximum_answer, no_answer=
     """
     best, every, nothing = None, [], []
     for start, end, window in zip(start_logits, end_logits, encoded.windows, strict=True):
-        here = slice(window.begin, window.begin + window.count)
-        scores = start[here, None].astype("float64") + end[None, here]
+        context = slice(window.begin, window.begin + window.count)
+        scores = start[context, None].astype("float64") + end[None, context]
         ahead = np.arange(window.count)[None] - np.arange(window.count)[:, None]
         scores = np.where((ahead >= 0) & (ahead < maximum_answer), scores, -np.inf)
         every.append(scores.ravel())

@@ -57,7 +57,7 @@ class DetectionPreprocessor(ImagePreprocessor):
         """
         pictures = read_pictures([example.image for example in examples], self)
         shape = (None, *self.image_size, self.channels)
-        images = Computed(lambda _, wanted: pictures(wanted), shape)
+        images = Computed(lambda _, chosen: pictures(chosen), shape)
         numbers, boxes = pad_objects(examples, self.labels.names)
         return Columns(images, {"labels": numbers, "boxes": boxes}, count=len(examples))
 
@@ -125,11 +125,11 @@ def pad_objects(examples, names):
         names: of the classes.
     """
     ids = {name: k for k, name in enumerate(names)}
-    kept = [[(x, box) for x, box, crowd in e.objects() if not crowd] for e in examples]
-    most = max(1, *map(len, kept))
+    objects_of_each = [[(x, box) for x, box, crowd in e.objects() if not crowd] for e in examples]
+    most = max(1, *map(len, objects_of_each))
     labels = np.full((len(examples), most), -1, "int32")
     boxes = np.zeros((len(examples), most, 4), "float32")
-    for i, (example, objects) in enumerate(zip(examples, kept, strict=True)):
+    for i, (example, objects) in enumerate(zip(examples, objects_of_each, strict=True)):
         height, width = example.size
         for k, (name, box) in enumerate(objects):
             if name not in ids:

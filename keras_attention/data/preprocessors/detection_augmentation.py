@@ -88,9 +88,9 @@ def _move(tf, labels, begin, sides, mirrored):
     left = tf.reduce_prod(last - first, axis=-1)
     turned = mirrored[:, None, ::-1]
     first, last = tf.where(turned, 1.0 - last, first), tf.where(turned, 1.0 - first, last)
-    there = tf.logical_and(numbers >= 0, left >= LEAST * whole)
+    is_object = tf.logical_and(numbers >= 0, left >= LEAST * whole)
     moved = tf.concat([(first + last) / 2, last - first], axis=-1)
     return {
-        "labels": tf.where(there, numbers, -1),
-        "boxes": tf.where(there[..., None], moved, 0.0),
+        "labels": tf.where(is_object, numbers, -1),
+        "boxes": tf.where(is_object[..., None], moved, 0.0),
     }

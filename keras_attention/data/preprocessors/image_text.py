@@ -63,10 +63,12 @@ class ImageTextPreprocessor(TargetTexts):
         """
         pairs = [(k, text) for k, example in enumerate(examples) for text in example.texts]
         pictures = read_pictures([example.image for example in examples], self)
-        which = np.array([k for k, _ in pairs])
+        picture_of_text = np.array([k for k, _ in pairs])
         ids = self.target_ids([text for _, text in pairs])
         inputs = {
-            "images": Computed(lambda _, wanted: pictures(which[wanted]), self.input_shape),
+            "images": Computed(
+                lambda _, chosen: pictures(picture_of_text[chosen]), self.input_shape
+            ),
             "target_ids": pad_rows([row[:-1] for row in ids], self.padding_id),
         }
         return Columns(inputs, pad_rows([row[1:] for row in ids], -1), count=len(pairs))

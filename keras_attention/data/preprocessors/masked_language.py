@@ -104,12 +104,12 @@ class MaskedLMPreprocessor(TokenizerOwner):
         """
         top = check_whole_number("candidates", "top", top)
         ids = np.asarray(ids["token_ids"] if isinstance(ids, dict) else ids)
-        logits, known = np.array(logits, "float64"), len(self.tokenizer)
-        logits[..., [*self.tokenizer.special_ids, *range(known, logits.shape[-1])]] = -np.inf
+        logits, size = np.array(logits, "float64"), len(self.tokenizer)
+        logits[..., [*self.tokenizer.special_ids, *range(size, logits.shape[-1])]] = -np.inf
         masked = ids == self.tokenizer.mask_token_id
         return [
-            [self._rank(row, top) for row in rows[places]]
-            for rows, places in zip(logits, masked, strict=True)
+            [self._rank(row, top) for row in rows[is_mask]]
+            for rows, is_mask in zip(logits, masked, strict=True)
         ]
 
     def _rank(self, logits, top):

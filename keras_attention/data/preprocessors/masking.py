@@ -111,14 +111,14 @@ class MaskedWindows:
             eligible = tf.gather(is_ordinary, ids)
             selected = select_tokens(tf, eligible, self.mask_selection_rate, seeds[:2])
             draw = tf.random.stateless_uniform(tf.shape(ids), seeds[2:])
-            others = tf.random.stateless_uniform(
+            random_ids = tf.random.stateless_uniform(
                 tf.shape(ids), seeds[1:3], 0, len(ordinary_ids), "int32"
             )
-            others = tf.gather(ordinary_ids, others)
+            random_ids = tf.gather(ordinary_ids, random_ids)
             replaced = draw < self.mask_token_rate + self.random_token_rate
-            given = tf.where(replaced, others, ids)
-            given = tf.where(draw < self.mask_token_rate, self.mask_token_id, given)
-            return tf.where(selected, given, ids), tf.where(selected, ids, -1)
+            hidden = tf.where(replaced, random_ids, ids)
+            hidden = tf.where(draw < self.mask_token_rate, self.mask_token_id, hidden)
+            return tf.where(selected, hidden, ids), tf.where(selected, ids, -1)
 
         if self.steps is None:
             before, after = self.around
@@ -132,14 +132,14 @@ class MaskedWindows:
             # Four numbers seed a batch: its masks stay as they are.
             seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=False).batch(4)
             return tf.data.Dataset.zip(windows, seeds).map(hide).prefetch(2)
-        places = len(self.tokens) - self.text_length + 1
+        num_starts = len(self.tokens) - self.text_length + 1
         text, offsets = tf.constant(self.tokens), tf.range(self.text_length)
         before, after = (
             tf.tile([tf.constant(ids, "int32")], (batch_size, 1)) for ids in self.around
         )
 
         def cut(seeds):
-            begins = tf.random.stateless_uniform((batch_size, 1), seeds[:2], 0, places, "int32")
+            begins = tf.random.stateless_uniform((batch_size, 1), seeds[:2], 0, num_starts, "int32")
             windows = tf.gather(text, begins + offsets)
             return hide(tf.concat([before, windows, after], axis=1), seeds[2:])
 
@@ -158,8 +158,8 @@ def select_tokens(tf, eligible, rate, seed):
     """
     draw = tf.where(eligible, tf.random.stateless_uniform(tf.shape(eligible), seed), 2.0)
     rank = tf.argsort(tf.argsort(draw, axis=-1), axis=-1)
-    there = tf.reduce_sum(tf.cast(eligible, "float32"), axis=-1, keepdims=True)
-    count = tf.maximum(tf.cast(tf.round(rate * there), "int32"), 1)
+    num_eligible = tf.reduce_sum(tf.cast(eligible, "float32"), axis=-1, keepdims=True)
+    count = tf.maximum(tf.cast(tf.round(rate * num_eligible), "int32"), 1)
     return (rank < count) & eligible
 
 

@@ -41,17 +41,17 @@ def describe_objects(example, bins=BINS, *, seed=None):
     check_whole_number("describe_objects", "bins", bins, least=2, most=MOST_BINS)
     check_class_names(dict.fromkeys(example.labels))
     height, width = example.size
-    found = []
+    objects = []
     for label, (left, top, right, bottom), crowd in example.objects():
         if not crowd:
             shares = np.array([top / height, left / width, bottom / height, right / width])
-            places = np.rint(np.clip(shares, 0, 1) * (bins - 1)).astype(int)
-            found.append((*map(int, places), _join_words(label)))
-    found.sort()
+            corners = np.rint(np.clip(shares, 0, 1) * (bins - 1)).astype(int)
+            objects.append((*map(int, corners), _join_words(label)))
+    objects.sort()
     if seed is not None:
-        order = np.random.default_rng(seed).permutation(len(found))
-        found = [found[k] for k in order]
-    return " ".join(f"<{a}> <{b}> <{c}> <{d}> {label}" for a, b, c, d, label in found)
+        order = np.random.default_rng(seed).permutation(len(objects))
+        objects = [objects[k] for k in order]
+    return " ".join(f"<{a}> <{b}> <{c}> <{d}> {label}" for a, b, c, d, label in objects)
 
 
 def find_objects(text, size, labels, bins=BINS):
@@ -73,17 +73,17 @@ def find_objects(text, size, labels, bins=BINS):
     names = {_join_words(label): label for label in labels}
     height, width = size
     words = text.split()
-    found, places = [], []
+    objects, corners = [], []
     for word in words:
         if place := _PLACE.fullmatch(word):
-            places.append(min(int(place[1]), bins - 1))
+            corners.append(min(int(place[1]), bins - 1))
             continue
-        if len(places) == 4 and word in names:
-            top, left, bottom, right = np.array(places) / (bins - 1) * ([height, width] * 2)
+        if len(corners) == 4 and word in names:
+            top, left, bottom, right = np.array(corners) / (bins - 1) * ([height, width] * 2)
             if top < bottom and left < right:
-                found.append((names[word], 1.0, tuple(map(float, (left, top, right, bottom)))))
-        places = []
-    return found
+                objects.append((names[word], 1.0, tuple(map(float, (left, top, right, bottom)))))
+        corners = []
+    return objects
 
 
 def check_class_names(labels):

@@ -118,7 +118,7 @@ class QuestionPreprocessor(TokenizerOwner):
         """list of what a row consists of: `TEXT`, `PAIR`, and ids of special tokens."""
         if self.reads_words:
             return [CLASS_ID, TEXT, SEPARATOR_ID, PAIR]
-        return [what for what, _ in self.tokenizer.pair]
+        return [part for part, _ in self.tokenizer.pair]
 
     @classmethod
     def build(
@@ -146,10 +146,10 @@ class QuestionPreprocessor(TokenizerOwner):
         """
         texts = [*dict.fromkeys(q.context for q in train), *(q.question for q in train)]
         words = [word for text in texts for word in split_words(text, pattern)]
-        known = Vocabulary.build(
+        entries = Vocabulary.build(
             words, min_count=min_count, max_size=max_size, lowercase=lowercase
         ).entries
-        vocabulary = Vocabulary((*known[:2], CLASS, SEPARATOR, *known[2:]), lowercase, pattern)
+        vocabulary = Vocabulary((*entries[:2], CLASS, SEPARATOR, *entries[2:]), lowercase, pattern)
         spelling = Vocabulary.build(c for word in words for c in word) if characters else None
         return cls(vocabulary, spelling, word_length, **limits)
 
@@ -161,22 +161,22 @@ class QuestionPreprocessor(TokenizerOwner):
             raise ValueError(f"{(context if asked else question)[:40]!r} holds no word.")
         front, front_names = [], []
         place = self.template.index(PAIR)
-        for what in self.template[:place]:
-            front += asked if what == TEXT else [what]
-            front_names += asked_names if what == TEXT else self.tokenizer.pieces([what])
+        for part in self.template[:place]:
+            front += asked if part == TEXT else [part]
+            front_names += asked_names if part == TEXT else self.tokenizer.pieces([part])
         back = self.template[place + 1 :]
         matches = None
         if self.reads_words:
             matches = [0, *_match(asked_names, names), 0], _match(names, asked_names)
         room, windows = self.maximum_length - len(front) - len(back), []
         for first, count in cut_windows(len(ids), room, self.stride):
-            here = slice(first, first + count)
+            window = slice(first, first + count)
             segments = np.repeat(np.int32([0, 1]), [len(front), count + len(back)])
-            row = np.array([*front, *ids[here], *back], "int32")
+            row = np.array([*front, *ids[window], *back], "int32")
             inputs = {"token_ids": row, "segment_ids": segments}
             if matches is not None:
-                inputs["exact_match"] = np.array([*matches[0], *matches[1][here]], "int32")
-            tokens = (*front_names, *names[here], *self.tokenizer.pieces(back))
+                inputs["exact_match"] = np.array([*matches[0], *matches[1][window]], "int32")
+            tokens = (*front_names, *names[window], *self.tokenizer.pieces(back))
             windows.append(QuestionWindow(inputs, tokens, len(front), first, count))
         return EncodedQuestion(windows, spans)
 
@@ -222,7 +222,7 @@ class QuestionPreprocessor(TokenizerOwner):
         is not known. Labels are int32 (B, 2).
         """
         windows = [window for window, _ in examples]
-        labels = np.array([places for _, places in examples], "int32")
+        labels = np.array([span for _, span in examples], "int32")
         inputs = {
             name: Ragged(
                 [window.inputs[name] for window in windows],

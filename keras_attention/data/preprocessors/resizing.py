@@ -51,7 +51,7 @@ class Resizing:
     def check_image_size(self, image_size):
         """Refuses a size that cannot be cut out of the resized pictures."""
         smallest = self.choose_size(1, 1, image_size)
-        if any(there < wanted for there, wanted in zip(smallest, image_size, strict=True)):
+        if any(side < least for side, least in zip(smallest, image_size, strict=True)):
             raise ValueError(
                 f"{self}: pictures of {smallest[0]} x {smallest[1]} pixels have no "
                 f"{image_size[0]} x {image_size[1]} in them. Give a larger size."
@@ -71,7 +71,7 @@ class Resizing:
         size = self.choose_size(*picture.shape[:2], image_size)
         for length in size:  # the rows, and after a turn the columns
             picture = _resize_rows(picture, length, self.interpolation).swapaxes(0, 1)
-        top, left = ((there - cut) // 2 for there, cut in zip(size, image_size, strict=True))
+        top, left = ((side - cut) // 2 for side, cut in zip(size, image_size, strict=True))
         return picture[top : top + image_size[0], left : left + image_size[1]]
 
     def config(self):

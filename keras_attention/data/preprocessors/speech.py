@@ -61,10 +61,10 @@ class SoundPreprocessor:
         """Return the inputs of a model as columns, of a list of `Recording`."""
         sounds = [recording.sound for recording in recordings]
 
-        def process(indices, wanted):
+        def process(indices, chosen):
             longest = max(indices, key=lambda i: len(sounds[i]))
             # The longest sound of the batch says how long all are, also where it is not wanted.
-            return self([*(sounds[i] for i in wanted), sounds[longest]])[self.input_name][:-1]
+            return self([*(sounds[i] for i in chosen), sounds[longest]])[self.input_name][:-1]
 
         lengths = np.array([len(sound) for sound in sounds], "int32")
         shape = (None, None, *self.sound_shape)

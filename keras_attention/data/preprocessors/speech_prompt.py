@@ -121,8 +121,8 @@ class SpeechPrompt:
         """Reads what a manifest's entry, `Fields`, has under the names of the arguments."""
         choices = {}
         for name in ("languages", "tasks"):
-            known = config.object(name)
-            choices[name] = {key: known.whole(key, least=0, most=MOST_ID) for key in known.values}
+            ids = config.object(name)
+            choices[name] = {key: ids.whole(key, least=0, most=MOST_ID) for key in ids.values}
         return cls(
             config.whole("begin_token_id", least=0, most=MOST_ID),
             config.whole("no_timestamps_id", least=0, most=MOST_ID),

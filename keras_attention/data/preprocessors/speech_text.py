@@ -123,8 +123,8 @@ class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
         targets = self.target_ids([find_target(recording) for recording in recordings])
         prompt = np.size(self.start_token_id)  # tokens, one or several
         following = [[*(-1 for _ in ids[1:prompt]), *ids[prompt:]] for ids in targets]
-        given = Ragged([ids[:-1] for ids in targets], self.padding_id or 0, exact=True)
-        inputs = {**self.sound_columns(recordings), "target_ids": given}
+        target_ids = Ragged([ids[:-1] for ids in targets], self.padding_id or 0, exact=True)
+        inputs = {**self.sound_columns(recordings), "target_ids": target_ids}
         labels = Ragged(following, -1, exact=True)
         if self.ctc:
             heard = self.target.encode([recording.text for recording in recordings])

@@ -143,8 +143,8 @@ class TaggerPreprocessor(TokenizerOwner):
 
     def encode(self, words):
         """Ids int32 (T,) of a sentence, and the places (W,) of those that carry the words' tags."""
-        ids, places = self.tokenizer.encode_words(words)
-        return np.array(ids, "int32"), np.array(places, "int64")
+        ids, positions = self.tokenizer.encode_words(words)
+        return np.array(ids, "int32"), np.array(positions, "int64")
 
     def count_pieces(self, words):
         """Count the tokens of a sentence of words, special ones included."""
@@ -266,9 +266,9 @@ def place_labels(examples, preprocessor):
     check_tags(words, tags, preprocessor.labels)
     rows, labels = [], []
     for tokens, names in zip(words, tags, strict=True):
-        ids, places = preprocessor.encode(tokens)
+        ids, positions = preprocessor.encode(tokens)
         row = np.full(len(ids), -1, "int32")
-        row[places] = preprocessor.labels.ids(names)
+        row[positions] = preprocessor.labels.ids(names)
         rows.append(ids)
         labels.append(row)
     labels = Ragged(labels, -1)
@@ -284,10 +284,10 @@ def check_tags(words, tags, labels):
     Args:
         words, tags: lists of lists of str, those of each sentence.
     """
-    known = set(labels.names)
+    names = set(labels.names)
     for number, sentence in enumerate(zip(words, tags, strict=True), start=1):
         for token, tag in zip(*sentence, strict=True):
-            if tag not in known:
+            if tag not in names:
                 raise ValueError(
                     f"Sentence {number} tags {token!r} as {tag!r}, which is not among the labels: "
                     f"{', '.join(labels.names)}."

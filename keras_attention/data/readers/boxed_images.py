@@ -71,9 +71,9 @@ class BoxedImage(typing.NamedTuple):
             checked = [check_boxes(cls(*x), bounding_box_format) for x in part]
             dropped += sum(count for _, count in checked)
             parts.append([example for example, _ in checked])
-        there = {label for part in parts for example in part for label in example.labels}
-        labels = tuple(sorted(there) if labels is None else labels)
-        if unknown := sorted(there - set(labels)):
+        names = {label for part in parts for example in part for label in example.labels}
+        labels = tuple(sorted(names) if labels is None else labels)
+        if unknown := sorted(names - set(labels)):
             raise ValueError(
                 f"The label {unknown[0]!r} is not among labels: {', '.join(map(str, labels))}."
             )
@@ -121,14 +121,14 @@ def check_boxes(example, bounding_box_format=FORMAT):
     if bounding_box_format != FORMAT:
         boxes = convert_boxes(boxes, bounding_box_format, FORMAT, (height, width))
     boxes = np.clip(boxes, 0, [width, height, width, height])
-    kept = np.flatnonzero((boxes[:, 2:] > boxes[:, :2]).all(axis=1))
+    with_area = np.flatnonzero((boxes[:, 2:] > boxes[:, :2]).all(axis=1))
     example = example._replace(
-        boxes=tuple(tuple(map(float, boxes[k])) for k in kept),
-        labels=tuple(str(example.labels[k]) for k in kept),
-        crowds=tuple(bool(example.crowds[k]) for k in kept) if any(example.crowds) else (),
+        boxes=tuple(tuple(map(float, boxes[k])) for k in with_area),
+        labels=tuple(str(example.labels[k]) for k in with_area),
+        crowds=tuple(bool(example.crowds[k]) for k in with_area) if any(example.crowds) else (),
         size=(height, width),
     )
-    return example, len(boxes) - len(kept)
+    return example, len(boxes) - len(with_area)
 
 
 def turn_boxes(example, orientation):
@@ -159,7 +159,7 @@ def convert_boxes(boxes, source, target, size):
     from keras import ops, utils
 
     height, width = size
-    found = utils.bounding_boxes.convert_format(
+    converted = utils.bounding_boxes.convert_format(
         np.asarray(boxes, "float32"), source=source, target=target, height=height, width=width
     )
-    return ops.convert_to_numpy(found)
+    return ops.convert_to_numpy(converted)

@@ -146,30 +146,32 @@ def parse_brackets(text):
     return trees
 
 
-def _error(text, match, what):
-    return ValueError(f"line {1 + text.count(chr(10), 0, match.start())}: {what}")
+def _error(text, match, problem):
+    return ValueError(f"line {1 + text.count(chr(10), 0, match.start())}: {problem}")
 
 
 def _explain_no_end(text, root, count):
     """Says how many brackets of the tree that begins at `root` are open at the end; and, as trees
     mostly begin at the edge and go on behind it, where the next one may begin.
     """
-    what = f"the tree that begins here is not closed, {count} brackets are open at the end"
+    problem = f"the tree that begins here is not closed, {count} brackets are open at the end"
     following = re.compile(r"^\(", re.MULTILINE).search(text, root.end())
     if following is None:
-        return what
+        return problem
     number = 1 + text.count("\n", 0, following.start())
-    return f"{what}; perhaps it should be closed before line {number}, which begins with a bracket"
+    return (
+        f"{problem}; perhaps it should be closed before line {number}, which begins with a bracket"
+    )
 
 
 def _explain_no_constituent(label, children):
     """Return why a bracket is neither a constituent nor a word with its tag; None where it is."""
     words = [child for child in children if isinstance(child, str)]
     if not children or (words and len(children) > 1):
-        said = " ".join(map(str, (label, *children)))
+        content = " ".join(map(str, (label, *children)))
         return (
-            f"({said[:60]}) is neither a constituent, as (NP (DT the) (NN cat)), nor a word with "
-            "its tag, as (NN cat)"
+            f"({content[:60]}) is neither a constituent, as (NP (DT the) (NN cat)), nor a word "
+            "with its tag, as (NN cat)"
         )
     return f"the word {words[0][:40]!r} has no tag" if words and not label else None
 

@@ -171,10 +171,10 @@ def _read(path, images, columns, encoding, problems):
             f"{path} is no file of captions: expected a name that ends in .json, as COCO's, or in "
             f"{', '.join(SUFFIXES)}, gzipped (.gz) or not."
         )
-    found = {}
+    texts_of = {}
     for picture, text in pairs:
-        found.setdefault(picture, []).append(text)
-    if not found and not problems:
+        texts_of.setdefault(picture, []).append(text)
+    if not texts_of and not problems:
         raise ValueError(f"{path} holds no caption.")
-    examples = [CaptionedImage(picture, tuple(texts)) for picture, texts in found.items()]
+    examples = [CaptionedImage(picture, tuple(texts)) for picture, texts in texts_of.items()]
     return [example for example, _ in keep_readable(examples, problems)]

@@ -91,10 +91,10 @@ def find_coco_file(path):
     path = pathlib.Path(path)
     if not path.is_dir():
         return path
-    there = [path / name for name in NAMES if (path / name).is_file()]
-    if not there:
+    files = [path / name for name in NAMES if (path / name).is_file()]
+    if not files:
         raise ValueError(f"{path} has no file {' or '.join(NAMES)}: name the JSON file itself.")
-    return there[0]
+    return files[0]
 
 
 def _read_file(path, images, names, problems):
@@ -112,13 +112,13 @@ def _read_file(path, images, names, problems):
     if not pictures:
         raise ValueError(f"{path} holds no picture.")
     objects = _read_annotations(fields, categories, pictures, problems)
-    found = []
+    examples = []
     for number, picture in pictures.items():
         if picture is None or objects[number] is None:
             continue  # noted
         boxes, labels, crowds = zip(*objects[number], strict=True) if objects[number] else [()] * 3
-        found.append(BoxedImage(picture[0], boxes, labels, crowds, picture[1], number))
-    return [turn_boxes(*one) for one in keep_readable(found, problems)]
+        examples.append(BoxedImage(picture[0], boxes, labels, crowds, picture[1], number))
+    return [turn_boxes(*one) for one in keep_readable(examples, problems)]
 
 
 def _list_by_id(fields, name):
@@ -144,17 +144,17 @@ def _read_annotations(fields, categories, pictures, problems):
     """{id of a picture: [(box, label, whether it is a crowd)], or None where one is broken}"""
     objects = {number: [] for number in pictures}
     for k in range(len(fields.entries("annotations"))):
-        image, found = None, None
+        image, labeled_box = None, None
         with problems.note():
             entry = fields.entry("annotations", k)
             image = _read_id(entry, "image_id")
             if image not in pictures:
                 raise entry.error("image_id", "an id of images")
-            found = _read_object(entry, categories)
-        if found is None and image in objects:
+            labeled_box = _read_object(entry, categories)
+        if labeled_box is None and image in objects:
             objects[image] = None  # a picture lacks an object: it would teach something wrong
-        elif found is not None and objects[image] is not None:
-            objects[image].append(found)
+        elif labeled_box is not None and objects[image] is not None:
+            objects[image].append(labeled_box)
     return objects
 
 
@@ -190,9 +190,9 @@ def find_picture(path, name, images):
     for base in folders:
         if is_file(base / name):
             return base / name
-    places = ", ".join(dict.fromkeys(str(base) for base in folders))
+    searched = ", ".join(dict.fromkeys(str(base) for base in folders))
     raise ValueError(
-        f"{path}: the picture {quote_value(name)} is in none of {places}. Put it there, or name "
+        f"{path}: the picture {quote_value(name)} is in none of {searched}. Put it there, or name "
         "its folder with images=."
     )
 
@@ -210,7 +210,7 @@ def read_captions(path, find, problems):
         pictures[number] = None
         with problems.note():
             pictures[number] = find(entry.text("file_name"))
-    found = []
+    captions = []
     for k in range(len(fields.entries("annotations"))):
         with problems.note():
             entry = fields.entry("annotations", k)
@@ -220,8 +220,8 @@ def read_captions(path, find, problems):
             if not text:
                 raise entry.error("caption", "a text")
             if pictures[number] is not None:
-                found.append((pictures[number], " ".join(text.split())))
-    return found
+                captions.append((pictures[number], " ".join(text.split())))
+    return captions
 
 
 def has_captions(path):

@@ -65,9 +65,9 @@ def _encoding_error(path, content, codec, error):
     )
 
 
-def line_error(path, number, what):
+def line_error(path, number, problem):
     """Return the error for line `number` of the file `path`."""
-    return ValueError(f"{path}:{number}: {what}.")
+    return ValueError(f"{path}:{number}: {problem}.")
 
 
 def _bytes(path):
@@ -210,10 +210,10 @@ def _index(first, column, parameter, error):
     `parameter` names it.
     """
     if isinstance(column, str):
-        if len(first) == 1 and (found := next((c for c in ";\t,|" if c in first[0]), None)):
+        if len(first) == 1 and (separator := next((c for c in ";\t,|" if c in first[0]), None)):
             raise error(
-                f"the first row is one field, {first[0][:40]!r}, with {found!r} in it, where .csv "
-                "has commas between fields and .tsv has tabs: save the file or name it so"
+                f"the first row is one field, {first[0][:40]!r}, with {separator!r} in it, where "
+                ".csv has commas between fields and .tsv has tabs: save the file or name it so"
             )
         name = find_name(column, first)
         if name is None:

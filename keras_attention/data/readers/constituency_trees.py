@@ -80,13 +80,13 @@ def encode_tree(tree, labels):
 
 
 def _look_up(names, labels):
-    known = {name: FIRST_LABEL + i for i, name in enumerate(labels.names)} | {")": CLOSE}
-    if unknown := [name for name in names if name not in known]:
+    ids = {name: FIRST_LABEL + i for i, name in enumerate(labels.names)} | {")": CLOSE}
+    if unknown := [name for name in names if name not in ids]:
         raise ValueError(
             f"A tree has the label {unknown[0]!r}, which is not among the labels: "
             f"{', '.join(labels.names)}."
         )
-    return [known[name] for name in names]
+    return [ids[name] for name in names]
 
 
 def decode_tree(ids, labels, tokens):

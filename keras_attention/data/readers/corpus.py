@@ -52,8 +52,8 @@ def split_text(train, dev="", test="", *, dev_fraction):
     if not 0 <= dev_fraction < 1:
         raise ValueError(f"dev_fraction={dev_fraction}: expected a number from 0 to below 1.")
     if train and not dev:
-        kept = int(len(train) * (1 - dev_fraction))
-        train, dev = train[:kept], train[kept:]
+        end = int(len(train) * (1 - dev_fraction))
+        train, dev = train[:end], train[end:]
     return DataSet(str, train, dev, test)
 
 
@@ -76,9 +76,9 @@ def _files(folder):
     files = [path for path in files if not any(part.startswith(".") for part in names[path])]
     texts = [path for path in files if path.name.endswith((".txt", ".txt.gz"))]
     if not texts:
-        there = f"; it has {files[0].relative_to(folder)}, for example" if files else ""
+        hint = f"; it has {files[0].relative_to(folder)}, for example" if files else ""
         raise ValueError(
-            f"{folder} holds no text file: expected names that end in .txt or .txt.gz{there}."
+            f"{folder} holds no text file: expected names that end in .txt or .txt.gz{hint}."
         )
     return texts
 
@@ -157,10 +157,10 @@ class TextWindows:
 
     def _draw(self, tf, batch_size, seed, drop_remainder):
         text, offsets = tf.constant(self.tokens), tf.range(self.window_length + 1)
-        places = len(self.tokens) - self.window_length
+        num_starts = len(self.tokens) - self.window_length
 
         def draw(seed):
-            return tf.random.stateless_uniform((batch_size,), seed, 0, places, "int32")
+            return tf.random.stateless_uniform((batch_size,), seed, 0, num_starts, "int32")
 
         def gather(_, begins):
             windows = tf.gather(text, begins[:, tf.newaxis] + offsets)  # (B, T + 1)

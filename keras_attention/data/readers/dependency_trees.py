@@ -63,15 +63,15 @@ def explain_no_tree(heads):
         return f"the head {outside[0]} is none of 0 to {len(heads)}"
     if (roots := sum(head == 0 for head in heads)) != 1:
         return f"{roots} words have the head 0: a tree has one root"
-    known = {0}  # words that lead to the root
+    leading_to_root = {0}  # words that lead to the root
     for word in range(1, len(heads) + 1):
         path = []
-        while word not in known:
+        while word not in leading_to_root:
             if word in path:
                 return f"the heads of word {word} go round in a circle"
             path.append(word)
             word = heads[word - 1]
-        known.update(path)
+        leading_to_root.update(path)
     return None
 
 

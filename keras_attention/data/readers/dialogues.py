@@ -209,8 +209,8 @@ def _find_turns(content, error):
         )
     turns = []
     for message in content["messages"]:
-        known = message if isinstance(message, dict) else {}
-        role, text = known.get("role"), known.get("content")
+        fields = message if isinstance(message, dict) else {}
+        role, text = fields.get("role"), fields.get("content")
         if not isinstance(role, str) or (role in ROLES and not isinstance(text, str)):
             raise error(
                 f"messages has {quote_value(message)}: expected an object with a role and a text "
@@ -240,9 +240,9 @@ def _read_yaml(path, problems, encoding):
     dialogues = []
     for number, turns in enumerate(conversations, start=1):
         if not isinstance(turns, list) or any(isinstance(turn, list | dict) for turn in turns):
-            what = f"conversation {number} is {quote_value(turns)}: expected a list of texts."
+            problem = f"conversation {number} is {quote_value(turns)}: expected a list of texts."
             with problems.note():
-                raise ValueError(f"{path}: {what}")
+                raise ValueError(f"{path}: {problem}")
             continue
         turns = [str(turn) for turn in turns if turn is not None and str(turn).strip()]
         if len(turns) > 1:

@@ -100,17 +100,17 @@ def from_image_folder(
         raise ValueError(f"color_mode={color_mode!r}: expected one of {COLOR_MODES}, or None.")
     problems = Problems(on_error)
     list_pictures = functools.partial(_list_pictures, problems=problems)
-    found = read_parts(list_pictures, {"train": train, "dev": dev, "test": test})
-    names = _list_classes(found) if labels is None else list(labels)
-    _check_classes(found, names, given=labels is not None)
-    files = [file for part in found.values() for file in part]
+    files_of_part = read_parts(list_pictures, {"train": train, "dev": dev, "test": test})
+    names = _list_classes(files_of_part) if labels is None else list(labels)
+    _check_classes(files_of_part, names, are_named=labels is not None)
+    files = [file for part in files_of_part.values() for file in part]
     paths = [path for path, _ in files]
     pixels, read = _read_pixels(paths, image_size, color_mode, resizing, problems)
     problems.report()
-    part_of = np.repeat(list(found), [len(part) for part in found.values()])[read]
+    part_of = np.repeat(list(files_of_part), [len(part) for part in files_of_part.values()])[read]
     numbers = np.array([names.index(files[k][1]) for k in read], "int32")
-    indices = {part: np.flatnonzero(part_of == part) for part in found}
-    fractions = _choose_fractions(found, {"dev": dev_fraction, "test": test_fraction})
+    indices = {part: np.flatnonzero(part_of == part) for part in files_of_part}
+    fractions = _choose_fractions(files_of_part, {"dev": dev_fraction, "test": test_fraction})
     if fractions:
         _check_counts(numbers[indices["train"]], names, 1 + len(fractions))
         indices |= split_by_class(numbers[indices["train"]], fractions, seed)
@@ -191,8 +191,8 @@ def _list_pictures(folder, problems):
     """Return (path, name of the class) of every picture in a folder of class folders."""
     folder = pathlib.Path(folder)
     if not folder.is_dir():
-        what = "is a file" if folder.exists() else "is not there"
-        raise ValueError(f"{folder} {what}: expected a folder that has one for each class.")
+        problem = "is a file" if folder.exists() else "is not there"
+        raise ValueError(f"{folder} {problem}: expected a folder that has one for each class.")
     classes = [path for path in _list_visible(folder) if path.is_dir()]
     if not classes:
         direct = [path for path in _list_visible(folder) if _is_picture(path)]
@@ -210,10 +210,10 @@ def _list_pictures(folder, problems):
             f"part, such as train={str(classes[0])!r}."
         )
     pictures = {path: _list_class(path, problems) for path in classes}
-    if empty := [path for path, found in pictures.items() if not found]:
+    if empty := [path for path, files in pictures.items() if not files]:
         kinds = ", ".join(SUFFIXES)
         raise ValueError(f"{empty[0]} holds no picture ({kinds}): add some, or remove the folder.")
-    return [(picture, path.name) for path, found in pictures.items() for picture in found]
+    return [(picture, path.name) for path, files in pictures.items() for picture in files]
 
 
 def _list_class(folder, problems):
@@ -238,30 +238,30 @@ def _is_picture(path):
     return path.suffix.lower() in SUFFIXES and path.is_file()
 
 
-def _list_classes(found):
-    return sort_labels(name for part in found.values() for _, name in part)
+def _list_classes(files_of_part):
+    return sort_labels(name for part in files_of_part.values() for _, name in part)
 
 
-def _check_classes(found, names, given):
+def _check_classes(files_of_part, names, are_named):
     """Refuses folders whose classes are not the expected ones.
 
     Args:
-        given: bool, whether the caller named the classes: then a folder may lack some.
+        are_named: bool, whether the caller named the classes: then a folder may lack some.
     """
     if len(names) < 2:
         raise ValueError(
             f"Found one class only, {names[0]}: expected a folder that has one for each of two "
             "classes or more."
         )
-    for part, files in found.items():
-        there = _list_classes({part: files})
-        if given and (unknown := [name for name in there if name not in names]):
+    for part, files in files_of_part.items():
+        classes = _list_classes({part: files})
+        if are_named and (unknown := [name for name in classes if name not in names]):
             raise ValueError(
                 f"The folder for {part} has the class {unknown[0]!r}, which is not among the "
                 f"labels: {', '.join(names)}."
             )
-        if not given and files and there != names:
-            missing = [name for name in names if name not in there]
+        if not are_named and files and classes != names:
+            missing = [name for name in names if name not in classes]
             raise ValueError(
                 f"The folder for {part} has no picture of the class {missing[0]!r}, which another "
                 "one has: all folders must have the same classes. Rename or add folders, or name "
@@ -293,8 +293,8 @@ def _read_pixels(paths, image_size, color_mode, resizing, problems):
 
     read = note_unreadable(load, range(len(paths)), problems)
     pixels = pixels if len(read) == len(paths) else pixels[read]
-    red, *others = np.moveaxis(pixels, -1, 0)
-    grey = color_mode is None and all(np.array_equal(red, other) for other in others)
+    red, *green_and_blue = np.moveaxis(pixels, -1, 0)
+    grey = color_mode is None and all(np.array_equal(red, other) for other in green_and_blue)
     return (pixels[..., :1].copy() if grey else pixels), read
 
 
@@ -352,14 +352,14 @@ def note_unreadable(read, pictures, problems):
     return indices
 
 
-def _choose_fractions(found, fractions):
+def _choose_fractions(files_of_part, fractions):
     """Return the parts that come out of train, with their shares: {} where none is missing."""
     for name, fraction in fractions.items():
         if not 0 <= fraction < 1:
             raise ValueError(f"{name}_fraction={fraction}: expected a number from 0 to below 1.")
-    if not found["train"]:
+    if not files_of_part["train"]:
         return {}
-    missing = [name for name in ("test", "dev") if not found[name]]
+    missing = [name for name in ("test", "dev") if not files_of_part[name]]
     fractions = {name: fractions[name] for name in missing if fractions[name]}
     if sum(fractions.values()) >= 1:
         raise ValueError(

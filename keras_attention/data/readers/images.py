@@ -88,9 +88,9 @@ class ImageSplit:
     def __len__(self):
         return len(self.labels)
 
-    def __getitem__(self, places):
+    def __getitem__(self, indices):
         """Those at `places`, a slice or indices (n,)."""
-        return ImageSplit(self.pixels[places], self.labels[places])
+        return ImageSplit(self.pixels[indices], self.labels[indices])
 
     @property
     def image_shape(self):

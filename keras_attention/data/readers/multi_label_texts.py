@@ -147,7 +147,9 @@ def _check_commas(path, rows):
     names = {label for labels in rows for label in labels}
     for mark in OTHER_SEPARATORS:
         parts = {name: {part.strip() for part in name.split(mark)} for name in names}
-        count = collections.Counter(part for found in parts.values() for part in found)
+        count = collections.Counter(
+            part for names_of_row in parts.values() for part in names_of_row
+        )
         shared = (name for name in names if mark in name and max(map(count.get, parts[name])) > 1)
         if (name := min(shared, default=None)) is not None:
             warnings.warn(

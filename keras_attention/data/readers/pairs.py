@@ -97,7 +97,7 @@ def from_pair_files(
     )
     paths = {"train": train, "dev": dev, "test": test}
     # A tuple is one source of pairs, and not, as elsewhere, several.
-    paths = {name: [given] if isinstance(given, tuple) else given for name, given in paths.items()}
+    paths = {name: [path] if isinstance(path, tuple) else path for name, path in paths.items()}
     parts = read_parts(read, paths, on_error)
     return Pair.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
@@ -163,7 +163,7 @@ def _read_aligned(paths, problems, encoding):
         with problems.note():
             if not (one and other):
                 path, partner = (paths[0], other) if not one else (paths[1], one)
-                what = f"the line is empty; its partner is {partner[:40]!r}"
-                raise line_error(path, number, what)
+                problem = f"the line is empty; its partner is {partner[:40]!r}"
+                raise line_error(path, number, problem)
             pairs.append(Pair(one, other))
     return pairs

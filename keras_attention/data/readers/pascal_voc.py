@@ -79,11 +79,11 @@ def _read_part(path, problems):
         )
     if not files and not problems:
         raise ValueError(f"{path} names no XML file.")
-    found = []
+    examples = []
     for file in files:
         with problems.note():
-            found.append(read_voc(file))
-    return [turn_boxes(*one) for one in keep_readable(found, problems)]
+            examples.append(read_voc(file))
+    return [turn_boxes(*one) for one in keep_readable(examples, problems)]
 
 
 def _list_files(path, folder, problems):
@@ -101,8 +101,8 @@ def _list_files(path, folder, problems):
             name = f"{words[0]}.xml"
             with problems.note():
                 if leads_outside(name):
-                    what = f"{quote_value(name)} is outside of {folder}: name files in it"
-                    raise line_error(path, number, what)
+                    problem = f"{quote_value(name)} is outside of {folder}: name files in it"
+                    raise line_error(path, number, problem)
                 if not is_file(folder / name):
                     raise line_error(path, number, f"there is no {quote_value(name)} in {folder}")
                 files.append(folder / name)
@@ -120,13 +120,13 @@ def read_voc(path):
     except ElementTree.ParseError as error:
         raise ValueError(f"{path} is not valid XML: {error}. Mend or remove it.") from error
     boxes, labels, hard = [], [], []
-    for found in root.iter("object"):
-        boxes.append(tuple(_read_number(path, found, f"bndbox/{name}") for name in CORNERS))
-        name = (found.findtext("name") or "").strip()
+    for element in root.iter("object"):
+        boxes.append(tuple(_read_number(path, element, f"bndbox/{name}") for name in CORNERS))
+        name = (element.findtext("name") or "").strip()
         if not name:
             raise ValueError(f"{path}: an object has no name.")
         labels.append(name)
-        hard.append((found.findtext("difficult") or "0").strip() == "1")
+        hard.append((element.findtext("difficult") or "0").strip() == "1")
     picture = _find_picture(path, (root.findtext("filename") or "").strip())
     crowds = tuple(hard) if any(hard) else ()
     size = _read_size(path, root, picture)

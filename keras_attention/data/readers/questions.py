@@ -74,10 +74,10 @@ def _check(question):
 
 def describe_misplaced(question, answer):
     """Return what is wrong with an answer that is not in its context where it says."""
-    there = question.context[max(0, answer.start) : max(0, answer.end)]
+    text = question.context[max(0, answer.start) : max(0, answer.end)]
     return (
         f"the answer {answer.text[:40]!r} to {question.question[:40]!r} is not at {answer.start} "
-        f"of its context: {there[:40]!r} is"
+        f"of its context: {text[:40]!r} is"
     )
 
 
@@ -181,8 +181,10 @@ def _make(context, asked):
     text, impossible = _read_text(asked, "question"), asked.flag("is_impossible", default=False)
     answers = []
     for k in range(len(asked.entries("answers"))):
-        found = asked.entry("answers", k)
-        answers.append((_read_text(found, "text"), found.whole("answer_start", least=0)))
+        answer_fields = asked.entry("answers", k)
+        answers.append(
+            (_read_text(answer_fields, "text"), answer_fields.whole("answer_start", least=0))
+        )
     name = asked.get("id")
     if name is not None and not isinstance(name, str | int):
         raise asked.error("id", "a string")
@@ -249,11 +251,11 @@ def _read_row(path, number, row, sentences):
         raise line_error(path, number, f"{SENTENCES} has no sentence {name[:60]!r}")
     if not text:
         raise line_error(path, number, "the question is empty")
-    context, places = sentences[name]
+    context, spans = sentences[name]
     # What validators refused, as in the full version, has a word and no numbers.
-    marked = [row[6], *(said.partition(":")[2] for said in row[7:9])]
+    marked = [row[6], *(field.partition(":")[2] for field in row[7:9])]
     marked = [words for words in marked if re.fullmatch(r"\d+( \d+)*", words.strip())]
-    answers = [_find_words(context, places, words, path, number) for words in marked]
+    answers = [_find_words(context, spans, words, path, number) for words in marked]
     if not answers:
         raise line_error(path, number, f"{row[6][:40]!r} are no numbers of words")
     return Question(text, context, tuple(answers), f"{path.name}:{number}")
@@ -263,21 +265,21 @@ def _read_sentences(path):
     """{id: (sentence, the (start, end) of its words)}."""
     if not path.exists():
         raise ValueError(f"There is no file {path}, which QAMR's questions are about.")
-    found = {}
+    sentences = {}
     for number, line in read_lines(path):
         if not line.strip():
             continue
         name, tab, sentence = line.partition("\t")
         if not tab or not sentence.strip():
             raise line_error(path, number, "expected an id, a tab and a sentence")
-        found[name] = sentence, [match.span() for match in re.finditer(r"[^ ]+", sentence)]
-    return found
+        sentences[name] = sentence, [match.span() for match in re.finditer(r"[^ ]+", sentence)]
+    return sentences
 
 
-def _find_words(context, places, words, path, number):
+def _find_words(context, spans, words, path, number):
     """Return the `Answer` from the first of the words that have these numbers to the last."""
-    wanted = [int(word[:9]) for word in words.split()]
-    if max(wanted) >= len(places):
-        raise line_error(path, number, f"word {max(wanted)} of a sentence of {len(places)} words")
-    start, end = places[min(wanted)][0], places[max(wanted)][1]
+    numbers = [int(word[:9]) for word in words.split()]
+    if max(numbers) >= len(spans):
+        raise line_error(path, number, f"word {max(numbers)} of a sentence of {len(spans)} words")
+    start, end = spans[min(numbers)][0], spans[max(numbers)][1]
     return Answer(context[start:end], start)

@@ -36,19 +36,19 @@ def list_recordings(path, columns, encoding, problems):
     if path.is_dir() and (path / TRANSCRIPTS).is_file():
         path = path / TRANSCRIPTS
     if path.suffix == ".fileids":
-        found = list_sphinx(path, encoding)
+        recordings = list_sphinx(path, encoding)
     elif path.is_file():
-        found = _read_table(path, columns, encoding, problems)
+        recordings = _read_table(path, columns, encoding, problems)
     else:
         files = sorted(path.rglob("*.trans.txt"))
-        found = [row for file in files for row in _read_librispeech(file, encoding, problems)]
-    if not found and not problems:
+        recordings = [row for file in files for row in _read_librispeech(file, encoding, problems)]
+    if not recordings and not problems:
         raise ValueError(
             f"{path} names no recordings: expected a .csv, .tsv or .jsonl file of paths and "
             f"transcripts, a folder with {TRANSCRIPTS}, or one with files *.trans.txt as "
             "LibriSpeech has them."
         )
-    return found
+    return recordings
 
 
 def _read_table(path, columns, encoding, problems):
@@ -71,11 +71,11 @@ def _read_table(path, columns, encoding, problems):
         columns = 0, 1
     elif isinstance(columns[0], str):
         _refuse_names(path, number, first, columns, names)
-    found = []
+    recordings = []
     for number, row in rows:
         with problems.note():
-            found.append(_read_row(path, number, row, columns))
-    return found
+            recordings.append(_read_row(path, number, row, columns))
+    return recordings
 
 
 def _refuse_names(path, number, first, columns, names):
@@ -103,16 +103,18 @@ def _read_row(path, number, row, columns):
 
 def _name_rows(path, rows, columns, problems):
     """List the recordings of rows that are dicts of the names of columns."""
-    found = []
+    recordings = []
     for number, row in rows:
         with problems.note():
             names = [find_name(column, list(row)) for column in columns]
             if None in names:
                 _refuse_names(path, number, list(row), columns, names)
-            about = [row.get(find_name(name, list(row))) or "" for name in ABOUT]
+            optional = [row.get(find_name(name, list(row))) or "" for name in ABOUT]
             place = f"{path}, line {number}"
-            found.append(_make_row(path, place, *(row[name] or "" for name in names), *about))
-    return found
+            recordings.append(
+                _make_row(path, place, *(row[name] or "" for name in names), *optional)
+            )
+    return recordings
 
 
 def _make_row(path, place, sound, text, speaker, translation):
@@ -123,11 +125,11 @@ def _make_row(path, place, sound, text, speaker, translation):
 
 
 def _read_librispeech(path, encoding, problems):
-    found = []
+    recordings = []
     for number, line in read_lines(path, encoding):
         name, _, text = line.strip().partition(" ")
         files = [path.parent / f"{name}{suffix}" for suffix in SUFFIXES]
-        there = [file for file in files if file.is_file()]
+        existing = [file for file in files if file.is_file()]
         place = f"{path}, line {number}"
         if leads_outside(name):
             with problems.note():
@@ -135,9 +137,9 @@ def _read_librispeech(path, encoding, problems):
                     f"{place}: {name!r} leads elsewhere: expected the name of a sound beside this "
                     "file."
                 )
-        elif name and not there:
+        elif name and not existing:
             with problems.note():
                 raise ValueError(f"{place}: there is neither {files[0]} nor {files[1].name}.")
         elif name:
-            found.append((place, there[0], text.strip(), name.partition("-")[0]))
-    return found
+            recordings.append((place, existing[0], text.strip(), name.partition("-")[0]))
+    return recordings

@@ -146,12 +146,12 @@ def from_recordings(
 
 def _read(path, columns, encoding, problems):
     """Read [(`Recording`, its samples a second or None)] of what `path` names."""
-    found = []
-    for place, file, *about in list_recordings(path, columns, encoding, problems):
+    recordings = []
+    for place, file, *fields in list_recordings(path, columns, encoding, problems):
         with problems.note(), prefix_errors(place):
             if pathlib.Path(file).suffix == FEATURES:
                 sound, rate = read_features(file), None
             else:
                 sound, rate = read_sound(file)
-            found.append((Recording(sound, *about), rate))
-    return found
+            recordings.append((Recording(sound, *fields), rate))
+    return recordings

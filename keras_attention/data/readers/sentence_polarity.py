@@ -61,8 +61,8 @@ def _archive(folder):
 
     It is what NLTK publishes, or an error.
     """
-    here = None if folder is None else pathlib.Path(folder) / ARCHIVE
-    path = here if here and here.is_file() else _fetch(here)
+    target = None if folder is None else pathlib.Path(folder) / ARCHIVE
+    path = target if target and target.is_file() else _fetch(target)
     if hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest() != SHA256:
         raise ValueError(f"{path} is not the archive that NLTK publishes. Remove it: {URL} is.")
     return path

@@ -80,8 +80,8 @@ def resample(samples, rate, new_rate):
     # A rate such as 44,101 gets the ratio of one that differs by less than a millionth.
     ratio = fractions.Fraction(new_rate, rate).limit_denominator(10_000)
     up, down = ratio.as_integer_ratio()
-    found = signal.resample_poly(samples.astype("float64"), up, down, window=_filter(up, down))
-    return found.astype("float32")
+    resampled = signal.resample_poly(samples.astype("float64"), up, down, window=_filter(up, down))
+    return resampled.astype("float32")
 
 
 @functools.lru_cache(maxsize=4)

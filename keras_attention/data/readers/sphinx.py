@@ -84,21 +84,21 @@ def list_sphinx(path, encoding=UTF_8):
         raise ValueError(
             f"{path} has {len(ids)} lines, and {texts} {len(lines)}: expected as many."
         )
-    found = []
+    recordings = []
     for number, (name, line) in enumerate(zip(map(str.strip, ids), lines, strict=True), start=1):
-        place, known = f"{path}, line {number}", pathlib.PurePosixPath(name)
+        place, sound = f"{path}, line {number}", pathlib.PurePosixPath(name)
         match = re.fullmatch(r"(.*)\(([^()]*)\)\s*", line)
-        if match is None or match[2] != known.name:
+        if match is None or match[2] != sound.name:
             raise ValueError(
-                f"{texts}, line {number}: {line[:60]!r}: expected words and ({known.name})."
+                f"{texts}, line {number}: {line[:60]!r}: expected words and ({sound.name})."
             )
         words = [word for word in match[1].split() if word not in ("<s>", "</s>", "<sil>")]
         if leads_outside(name):
             raise ValueError(f"{place}: {name!r} is outside of the folders feat/ and wav/.")
         root = path.parent.parent
         files = [root / folder / f"{name}{suffix}" for folder, suffix in SOUNDS]
-        there = [file for file in files if file.is_file()]
-        if not there:
+        existing = [file for file in files if file.is_file()]
+        if not existing:
             raise ValueError(f"{place}: there is neither {files[0]} nor {files[1]}.")
-        found.append((place, there[0], " ".join(words), known.parent.name or None))
-    return found
+        recordings.append((place, existing[0], " ".join(words), sound.parent.name or None))
+    return recordings

@@ -139,8 +139,8 @@ def find_columns(tfds, builder, name, label_column, text_column=None):
     if inputs is None:
         return _texts(tfds, builder, name, label_column, text_column)
     classes = [n for n, f in features.items() if _is_sequence(tfds, f, _is_class)]
-    others = [n for n in sequences if n != inputs]
-    label = _choose(name, classes + others, classes, label_column)
+    remaining = [n for n in sequences if n != inputs]
+    label = _choose(name, classes + remaining, classes, label_column)
     return Columns("tagging", inputs, label)
 
 
@@ -205,9 +205,9 @@ def _choose(name, allowed, preferred, column, role="label"):
         return column
     if not allowed:
         raise ValueError(f"{name} has no {role} column.")
-    given = "" if column is None else f" no {role} column {column!r}, but"
+    problem = "" if column is None else f" no {role} column {column!r}, but"
     raise ValueError(
-        f"{name} has{given} {', '.join(allowed)}. Choose with {role}_column={allowed[0]!r}."
+        f"{name} has{problem} {', '.join(allowed)}. Choose with {role}_column={allowed[0]!r}."
     )
 
 

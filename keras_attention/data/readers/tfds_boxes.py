@@ -36,8 +36,8 @@ def from_tfds_boxes(
     tfds = import_tfds("from_tfds_boxes")
     builder = find_builder(tfds, name, data_dir)
     features = builder.info.features
-    found = features["objects"].feature if "objects" in features else {}
-    missing = [x for x in ("bbox", "label") if x not in found]
+    objects = features["objects"].feature if "objects" in features else {}
+    missing = [x for x in ("bbox", "label") if x not in objects]
     if "image" not in features or missing:
         raise ValueError(
             f"{name} has no feature image, or no objects with bbox and label: expected pictures "
@@ -50,7 +50,7 @@ def from_tfds_boxes(
     }
     if read["dev"] and not any(example.boxes for example in read["test"]):
         read["test"], read["dev"] = read["dev"], []
-    labels = found["label"].names if labels is None else labels
+    labels = objects["label"].names if labels is None else labels
     options = dict(image_size=image_size, dev_fraction=dev_fraction, seed=seed)
     return BoxedImage.collect(**read, labels=labels, **options)
 

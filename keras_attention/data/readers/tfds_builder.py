@@ -32,8 +32,8 @@ def find_builder(tfds, name, data_dir):
 
 
 def _few(names, most=10):
-    rest = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + rest
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def prepare_builder(tfds, builder, name):
@@ -60,27 +60,28 @@ def find_splits(builder, name, splits, required=("train", "test")):
     Args:
         required: the parts that must be there. If that is test alone, dev may stand for it.
     """
-    known = builder.info.splits
+    available = builder.info.splits
     if splits is None:
-        found = {
-            part: next((n for n in names if n in known), None) for part, names in OFFICIAL.items()
+        official = {
+            part: next((n for n in names if n in available), None)
+            for part, names in OFFICIAL.items()
         }
-        if required == ("test",) and found["test"] is None:
-            found |= {"test": found["dev"], "dev": None}
-        if missing := [part for part in required if found[part] is None]:
+        if required == ("test",) and official["test"] is None:
+            official |= {"test": official["dev"], "dev": None}
+        if missing := [part for part in required if official[part] is None]:
             raise ValueError(
-                f"{name} has no {' and no '.join(missing)} split; it has: {', '.join(known)}. "
+                f"{name} has no {' and no '.join(missing)} split; it has: {', '.join(available)}. "
                 'Say what is what, for example splits={"train": "'
-                f'{next(iter(known))}[:80%]", "test": "{next(iter(known))}[80%:]"}}.'
+                f'{next(iter(available))}[:80%]", "test": "{next(iter(available))}[80%:]"}}.'
             )
-        return found
+        return official
     if unknown := sorted(set(splits) - set(OFFICIAL)):
         raise ValueError(f"splits has {', '.join(unknown)}: expected train, dev or test.")
     for part, words in splits.items():
         try:
-            known[words]
+            available[words]
         except (KeyError, ValueError) as error:
             raise ValueError(
-                f"splits[{part!r}]={words!r} is no split of {name}; it has: {', '.join(known)}."
+                f"splits[{part!r}]={words!r} is no split of {name}; it has: {', '.join(available)}."
             ) from error
     return {part: splits.get(part) for part in OFFICIAL}

@@ -26,14 +26,14 @@ def build_tokenizer(kind, texts, vocabulary_size=None, *, mask_token=False):
         return Words.build(texts, max_size=vocabulary_size)
     if kind == "characters":
         return Characters.build(texts, mask_token=mask_token)
-    known = [name for name in TOKENIZERS if not (mask_token and name == "words")]
-    raise ValueError(f"tokens={kind!r}: expected one of {', '.join(known)}.")
+    kinds = [name for name in TOKENIZERS if not (mask_token and name == "words")]
+    raise ValueError(f"tokens={kind!r}: expected one of {', '.join(kinds)}.")
 
 
 def name_kind(tokenizer):
     """Return (the name of a tokenizer in `TOKENIZERS`, the suffix of its file)."""
-    found = ((kind, suffix) for kind, (cls, suffix) in TOKENIZERS.items() if type(tokenizer) is cls)
-    return next(found)
+    kinds = ((kind, suffix) for kind, (cls, suffix) in TOKENIZERS.items() if type(tokenizer) is cls)
+    return next(kinds)
 
 
 def load_own_tokenizer(fields):

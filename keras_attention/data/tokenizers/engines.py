@@ -64,8 +64,8 @@ class LibraryEngine:
         return self.rules.encode(text, add_special_tokens=False).ids
 
     def encode_spans(self, text):
-        found = self.rules.encode(text, add_special_tokens=False)
-        return found.ids, found.offsets
+        encoding = self.rules.encode(text, add_special_tokens=False)
+        return encoding.ids, encoding.offsets
 
     def read_templates(self):
         """Return what a text, and a pair of texts, become with the library's special tokens.
@@ -77,10 +77,12 @@ class LibraryEngine:
         return self._frame(text), self._frame(text, text)
 
     def _frame(self, *texts):
-        found, template = self.rules.encode(*texts), []
-        for i, segment, which in zip(found.ids, found.type_ids, found.sequence_ids, strict=True):
-            part = i if which is None else ("text", "pair")[which]
-            if which is None or part not in [what for what, _ in template]:
+        encoding, template = self.rules.encode(*texts), []
+        for i, segment, sequence in zip(
+            encoding.ids, encoding.type_ids, encoding.sequence_ids, strict=True
+        ):
+            part = i if sequence is None else ("text", "pair")[sequence]
+            if sequence is None or part not in [what for what, _ in template]:
                 template.append((part, segment))
         if len([what for what, _ in template if isinstance(what, str)]) < len(texts):
             raise ValueError("tokenizer.json has no token of a printable character.")
@@ -111,8 +113,8 @@ class SentencePieceEngine:
         self.special_ids = {i for i in range(self.size) if self._is_special(i)}
         self.sentinels = {f"<extra_id_{k}>": self.size - 1 - k for k in range(sentinels)}
         self.names = {i: name for name, i in self.sentinels.items()}
-        known = range(self.known if sentinels else 0)
-        special = [i for i in known if self._is_special(i) or i == self.unknown_id]
+        candidates = range(self.known if sentinels else 0)
+        special = [i for i in candidates if self._is_special(i) or i == self.unknown_id]
         self.special = self.sentinels | {self.name(i): i for i in special}
 
     def encode(self, text):

@@ -114,8 +114,8 @@ class Characters(Entries):
         counts = collections.Counter()
         for text in check_texts("Characters.build", texts):
             counts.update(text)
-        known = sorted(counts, key=lambda c: (-counts[c], c))
-        return cls((*special, *known)[:max_size])
+        ordered = sorted(counts, key=lambda c: (-counts[c], c))
+        return cls((*special, *ordered)[:max_size])
 
     @property
     def mask_token_id(self):
@@ -186,8 +186,8 @@ class Words(Entries):
         counts = collections.Counter()
         for text in check_texts("Words.build", texts):
             counts.update(text.split())
-        known = sorted(counts.keys() - set(SPECIAL), key=lambda c: (-counts[c], c))
-        return cls((*SPECIAL, *known)[:max_size])
+        ordered = sorted(counts.keys() - set(SPECIAL), key=lambda c: (-counts[c], c))
+        return cls((*SPECIAL, *ordered)[:max_size])
 
     def encode(self, texts):
         """Return a list of int32 ids (T,) for each of `texts`, a list of str.

@@ -119,7 +119,7 @@ class PretrainedTokenizer:
     @property
     def around(self):
         """Return the ids of special tokens before and after a text, two tuples."""
-        whats = [what for what, _ in self.single]
+        whats = [part for part, _ in self.single]
         place = whats.index(TEXT)
         return tuple(whats[:place]), tuple(whats[place + 1 :])
 
@@ -160,11 +160,11 @@ class PretrainedTokenizer:
         Raises:
             ValueError: rows differ in length, and no id is padding: use `encode`.
         """
-        found = self._encode(texts, pairs, max_length)
-        ids = self.stack([ids for ids, _ in found])
+        rows = self._encode(texts, pairs, max_length)
+        ids = self.stack([ids for ids, _ in rows])
         if not self.has_segments:
             return ids
-        return {"token_ids": ids, "segment_ids": pad_rows([row for _, row in found])}
+        return {"token_ids": ids, "segment_ids": pad_rows([row for _, row in rows])}
 
     def stack(self, rows, length=None):
         """int32 ids (B, T) of lists of ids, with padding after the shorter ones.
@@ -191,12 +191,12 @@ class PretrainedTokenizer:
             (list of int ids, special ones included; list of the index of each word's first). A word
             that has no piece, such as one of control characters, becomes the unknown one.
         """
-        ids, places = [], []
+        ids, positions = [], []
         for word in words:
             pieces = self.engine.encode(f" {word}" if self.engine.begins_words else word)
-            places.append(len(ids))
+            positions.append(len(ids))
             ids += pieces or [self.engine.unknown_id or 0]
-        before = [what for what, _ in self.single].index(TEXT)
+        before = [part for part, _ in self.single].index(TEXT)
         ids, _ = _place(self.single, {TEXT: ids})
         limit = max_length or self.max_length
         if limit is not None and len(ids) > limit:
@@ -204,7 +204,7 @@ class PretrainedTokenizer:
                 f"The sentence has {len(ids)} pieces of words, over this model's limit of {limit}: "
                 f"{' '.join(words)[:40]!r}... Split it."
             )
-        return ids, [before + place for place in places]
+        return ids, [before + place for place in positions]
 
     def encode_text(self, text, max_length=None):
         """Ids int32 (T,) of one text, special tokens included."""
@@ -259,18 +259,18 @@ class PretrainedTokenizer:
             raise ValueError(f"{len(texts)} texts and {len(pairs)} pairs: expected as many.")
         if self.pair is None:
             raise ValueError("This tokenizer's model reads no pairs: join the texts yourself.")
-        room, found = self._find_room(self.pair, limit), []
+        room, rows = self._find_room(self.pair, limit), []
         for text, other in zip(texts, pairs, strict=True):
             first, second = self.engine.encode(text), self.engine.encode(other)
             a, b = share_room(len(first), len(second), room)
-            found.append(_place(self.pair, {TEXT: first[:a], PAIR: second[:b]}))
-        return found
+            rows.append(_place(self.pair, {TEXT: first[:a], PAIR: second[:b]}))
+        return rows
 
     def _find_room(self, template, limit):
         """Return how many tokens of text a limit leaves, or None."""
         if limit is None:
             return None
-        special = sum(what not in (TEXT, PAIR) for what, _ in template)
+        special = sum(part not in (TEXT, PAIR) for part, _ in template)
         if limit <= special:
             raise ValueError(
                 f"max_length={limit}: {special} of the tokens are special, which leaves none "
@@ -323,17 +323,17 @@ class PretrainedTokenizer:
 def _read_template(fields, name):
     """Return a template that a manifest holds."""
     parts = fields.values.get(name)
-    places = [TEXT] if name == "text" else [TEXT, PAIR]
+    names = [TEXT] if name == "text" else [TEXT, PAIR]
     try:
-        found = tuple((what, segment) for what, segment in parts)
-        right = sorted(w for w, _ in found if isinstance(w, str)) == sorted(places)
-        numbers = [x for part in found for x in part if not isinstance(x, str)]
+        template = tuple((what, segment) for what, segment in parts)
+        right = sorted(w for w, _ in template if isinstance(w, str)) == sorted(names)
+        numbers = [x for part in template for x in part if not isinstance(x, str)]
         right = right and all(type(x) is int and 0 <= x <= MOST_ID for x in numbers)
     except (TypeError, ValueError):
         right = False
     if not right:
-        raise fields.error(name, f"a list of [{' or '.join(places)} or an id, segment]")
-    return found
+        raise fields.error(name, f"a list of [{' or '.join(names)} or an id, segment]")
+    return template
 
 
 def _place(template, texts):

@@ -115,10 +115,10 @@ class Subwords(OwnTokenizer):
 
     def __post_init__(self):
         processor = self._processor
-        found = [processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()]
-        if found != [0, 1, 2, 3]:
+        ids = [processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()]
+        if ids != [0, 1, 2, 3]:
             raise ValueError(
-                f"The ids of padding, unknown, BEGIN and END are {found} in this SentencePiece "
+                f"The ids of padding, unknown, BEGIN and END are {ids} in this SentencePiece "
                 "model, expected [0, 1, 2, 3]. Train it with ka.data.Subwords.build, or with "
                 "pad_id=0, unk_id=1, bos_id=2, eos_id=3."
             )
@@ -203,8 +203,8 @@ class Subwords(OwnTokenizer):
             )
         lowercase = proto.normalizer_spec.name.endswith("_cf")
         learnt = type(self).build(texts, vocabulary_size, lowercase=lowercase, shrink=True)
-        known = {piece.piece for piece in proto.pieces}
-        proto.pieces.extend(p for p in learnt._parse().pieces if p.piece not in known)
+        existing = {piece.piece for piece in proto.pieces}
+        proto.pieces.extend(p for p in learnt._parse().pieces if p.piece not in existing)
         proto.trainer_spec.vocab_size = len(proto.pieces)
         return type(self)(proto.SerializeToString())
 
@@ -346,8 +346,8 @@ def _read_most(error):
 
     None if it speaks of no such.
     """
-    found = re.search(r"value <= (\d+)", str(error))
-    return found and int(found[1])
+    match = re.search(r"value <= (\d+)", str(error))
+    return match and int(match[1])
 
 
 def _size_error(vocabulary_size, error):

@@ -105,9 +105,9 @@ class Vocabulary:
         if max_size is not None:
             check_whole_number("Vocabulary.build", "max_size", max_size, least=2)
         counts = collections.Counter((t.lower() for t in tokens) if lowercase else tokens)
-        known = [t for t, count in counts.items() if count >= min_count and _is_entry(t)]
-        known.sort(key=lambda t: (-counts[t], t))
-        return cls((PADDING, UNKNOWN, *known)[:max_size], lowercase, pattern)
+        entries = [t for t, count in counts.items() if count >= min_count and _is_entry(t)]
+        entries.sort(key=lambda t: (-counts[t], t))
+        return cls((PADDING, UNKNOWN, *entries)[:max_size], lowercase, pattern)
 
     def __len__(self):
         return len(self.entries)
@@ -140,9 +140,9 @@ class Vocabulary:
         """Return (list of the ids of a text, int (n, 2), the characters from a start to before an
         end).
         """
-        found = find_words(text, self.pattern)
-        spans = np.array([span for _, span in found], "int64").reshape(-1, 2)
-        return self.ids([word for word, _ in found]).tolist(), spans
+        words = find_words(text, self.pattern)
+        spans = np.array([span for _, span in words], "int64").reshape(-1, 2)
+        return self.ids([word for word, _ in words]).tolist(), spans
 
     def name_words(self, words):
         """Return the tokens of a text that is split already, as str."""
