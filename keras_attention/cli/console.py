@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import re
 import shlex
 import sys
 import traceback
@@ -10,14 +9,13 @@ import traceback
 import typer
 from typer.exceptions import TyperException
 
+from keras_attention.cli.arguments import write_options
 from keras_attention.cli.printing import Interrupted, print_log
 from keras_attention.core.lazy import MISSING
 
 BAD_INPUT, INTERRUPTED = 2, 130
 DEBUG = "KERAS_ATTENTION_DEBUG"
 LONGEST = 2000  # characters of a sentence on stderr
-# A Python argument in an error, with its value or without: `beam=0`, `encoding='cp1252'`, `train=`.
-ARGUMENT = re.compile(r"""(?<![\w.(])(\w+)=('[^']*'|"[^"]*"|[\w./-]*\w)?(?![\w(\[{'"=])""")
 # Arguments that an option of another name stands for.
 OPTIONS = {
     "maximum_length": "--max-length",
@@ -74,14 +72,7 @@ def name_options(text, name):
     known = set(options.values())
     options |= {name: option for name, option in OPTIONS.items() if option in known}
 
-    def write(match):
-        argument, value = match.groups()
-        if argument not in options:
-            return match[0]
-        value = value and value.strip("'\"")
-        return f"{options[argument]} {value}" if value else options[argument]
-
-    return ARGUMENT.sub(write, text)
+    return write_options(text, options)
 
 
 def _usage_sentence(error):

@@ -7,6 +7,7 @@ import shlex
 import sys
 import time
 
+from keras_attention.cli.arguments import write_options
 from keras_attention.cli.printing import Interrupted, keep_informed, say, show_table
 from keras_attention.cli.progress import show_epochs
 from keras_attention.core.lazy import visualization
@@ -16,6 +17,7 @@ from keras_attention.export.checks.runner import load_keras_model
 from keras_attention.files import manifest
 from keras_attention.files.io import write_json
 from keras_attention.files.manifest import check_unchanged
+from keras_attention.tasks import recipes
 from keras_attention.tasks.advice import advise
 from keras_attention.tasks.exporting import (
     choose_name,
@@ -79,8 +81,9 @@ def run_job(task, data, recipe, folder, about, started=None, *, trained=False, f
                 f"interrupted after {count} of {recipe.epochs} epochs, which are kept in "
                 f"{folder.path}: run the same command again to go on."
             ) from None
-        if advice := advise(job, recipe, history, lambda name: f"--{name}"):
-            say(advice)
+        if advice := advise(job, recipe, history):
+            options = {name: f"--{name.replace('_', '-')}" for name in recipes.list_options()}
+            say(write_options(advice, options))
     if not finishes:
         return None
     deadline = None if recipe.minutes is None else time.perf_counter() + reserved + GRACE

@@ -5,7 +5,7 @@ LEAST_GAP = 0.05  # between the scores on the development and on the training pa
 DONE = 0.95  # a training score from which more epochs hardly help
 
 
-def advise(job, recipe, history, format_option):
+def advise(job, recipe, history):
     """Return a sentence that names the option which would have helped, or None.
 
     - The minutes were over before the epochs, and the score still rose: more minutes.
@@ -17,18 +17,18 @@ def advise(job, recipe, history, format_option):
         job: the `Job` that was trained.
         recipe: its `Recipe`.
         history: list of the numbers of each epoch.
-        format_option: function of the name of an option -> how a user writes it.
     """
     name, epochs = job.monitor, len(history)
     if not history or name not in history[-1]:
         return None
     sign = -1 if job.lower_is_better else 1
     dev = [sign * epoch[f"val_{name}"] for epoch in history]
-    rose = _rose(dev)
+    before = dev[: -max(1, epochs // 4)]
+    rose = bool(before) and dev[-1] == max(dev) and dev[-1] - max(before) > LEAST_GAIN
     if recipe.minutes is not None and epochs < recipe.epochs and (rose or epochs == 1):
         return (
             f"The minutes were over in epoch {epochs} of {recipe.epochs}, while {name} still "
-            f"improved: give more with {format_option('minutes')}."
+            f"improved: give more with minutes=."
         )
     train = history[-1][name]
     if job.lower_is_better or not 0 <= train <= 1:
@@ -37,18 +37,9 @@ def advise(job, recipe, history, format_option):
         return (
             f"{name} is {train:.1%} on the training part, far below {dev[-1]:.1%} on the "
             f"development part: dropout slows the training down. Build a model with less than "
-            f"{recipe.model['dropout']:g} with {format_option('dropout')}, or train longer with "
-            f"{format_option('epochs')}."
+            f"{recipe.model['dropout']:g} with dropout=, or train longer with "
+            f"epochs=."
         )
     if rose and train < DONE:
-        return (
-            f"{name} still improved in the last of {epochs} epochs: train longer with "
-            f"{format_option('epochs')}."
-        )
+        return f"{name} still improved in the last of {epochs} epochs: train longer with epochs=."
     return None
-
-
-def _rose(scores):
-    """Whether the last score is the best, and above those before the last quarter of them."""
-    before = scores[: -max(1, len(scores) // 4)]
-    return bool(before) and scores[-1] == max(scores) and scores[-1] - max(before) > LEAST_GAIN

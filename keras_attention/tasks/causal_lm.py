@@ -9,15 +9,18 @@ from keras_attention.core.checks import check_many, check_whole_number
 from keras_attention.core.lazy import generation, models, visualization
 from keras_attention.data.readers.dialogues import SEPARATOR, TURNS
 from keras_attention.data.tokenizers.building import build_tokenizer
-from keras_attention.export.generation.token_choice import TokenChoice
 from keras_attention.files.fields import MOST_TOKENS
 from keras_attention.files.io import prefix_errors
-from keras_attention.tasks.generators import (
+from keras_attention.tasks.generators import check_ids
+from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.language_models import (
     ExportedLanguageModel,
     KerasLanguageModel,
-    check_ids,
+    check_temperature,
+    compute_mean_loss,
+    read_choice,
 )
-from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.runners import check_vocabularies
 from keras_attention.tasks.running_text import collect_text, hold_out_text, make_perplexity
 from keras_attention.tasks.task import Task
 
@@ -87,9 +90,7 @@ class CausalLM(Task):
         self.maximum_length = check_whole_number(
             owner, "maximum_length", maximum_length, most=MOST_TOKENS
         )
-        if not temperature > 0:
-            raise ValueError(f"{owner}(temperature={temperature!r}): expected a number above 0.")
-        self.temperature = temperature
+        self.temperature = check_temperature(self, temperature)
         self.max_length = max_length or 4 * maximum_length
         self.max_new_tokens = max_new_tokens or 2 * maximum_length
         self.converses = converses
@@ -181,10 +182,15 @@ class CausalLM(Task):
         return [make_perplexity]
 
     def open_runner(self, path):
-        return ExportedLanguageModel(path)
+        run = ExportedLanguageModel(path)
+        check_vocabularies(path, run.tokens, {})
+        return run
 
     def wrap_model(self, model, path=None):
-        return KerasLanguageModel(model, path)
+        run = KerasLanguageModel(model)
+        if path is not None:
+            check_vocabularies(path, run.tokens, {})
+        return run
 
     def compute_scores(self, examples, where):
         """Loss of a token in nats, perplexity, and bits for each character.
@@ -195,16 +201,13 @@ class CausalLM(Task):
         windows = self.make_batches(examples, where)
         if windows is None:
             return {}
-        nats, count = 0.0, 0
-        for inputs, labels in windows.as_numpy_iterator():
-            losses = _compute_losses(self.runner.logits(inputs), labels)
-            nats, count = nats + losses.sum(), count + len(losses)
-        ids = self.preprocessor([examples])[0]
-        characters = len(self.preprocessor.target.decode([ids[1:]])[0])
+        loss = compute_mean_loss(self.runner, windows)
+        ids = self.preprocessor([examples])[0][1:]
+        characters = len(self.preprocessor.target.decode([ids])[0])
         found = {
-            "loss": nats / count,
-            "perplexity": math.exp(nats / count),
-            "bits_per_character": nats / math.log(2) / characters,
+            "loss": loss,
+            "perplexity": math.exp(loss),
+            "bits_per_character": loss * len(ids) / math.log(2) / characters,
         }
         if self.converses and not self.runs_a_file:
             found |= self._score_replies(examples)
@@ -286,7 +289,7 @@ class CausalLM(Task):
             For each text an iterator of str, the text that each new token adds.
         """
         check_many(inputs, "text", of="texts")
-        choice = _read_choice(self.temperature, temperature, top_k=top_k, top_p=top_p)
+        choice = read_choice(self.temperature, temperature, top_k=top_k, top_p=top_p)
         prompts = [self._read_prompt(text) for text in inputs]
         numbers = [_choose_number(self.runner, ids, max_new_tokens) for ids in prompts]
         return [
@@ -324,7 +327,8 @@ class CausalLM(Task):
         with visualization.record_attention(self.model) as maps:
             self.model(ids.reshape(1, -1))
         layer, weights = list(maps.items())[-1]
-        tokens = [_make_visible(piece) for piece in self.preprocessor.target.pieces(ids)]
+        signs = {" ": "␣", "\n": "⏎"}  # of what one cannot see
+        tokens = [signs.get(piece, piece) for piece in self.preprocessor.target.pieces(ids)]
         figure = visualization.attention_map(
             weights,
             tokens,
@@ -343,26 +347,6 @@ def _cut_turn(text):
     return text.split(SEPARATOR.strip())[0].strip()
 
 
-def _compute_losses(logits, labels):
-    """-log p of every label that counts, in nats, as float64."""
-    kept = labels >= 0
-    logits, labels = logits[kept].astype("float64"), labels[kept]
-    highest = logits.max(axis=-1, keepdims=True)
-    total = np.log(np.exp(logits - highest).sum(axis=-1)) + highest[:, 0]
-    return total - np.take_along_axis(logits, labels[:, None], axis=-1)[:, 0]
-
-
-def _read_choice(known, temperature, **limits):
-    """Return the `TokenChoice` of these options. The default temperature is `known`."""
-    if temperature == 0:
-        if given := [name for name, value in limits.items() if value is not None]:
-            raise ValueError(
-                f"{given[0]}= is for drawing tokens, and temperature=0 takes "
-                "the best one: give a temperature above 0, or leave one of them out."
-            )
-    return TokenChoice(known if temperature is None else temperature, **limits)
-
-
 def _choose_number(run, ids, wanted):
     """How many tokens to write after `ids`; an error if there is no room for as many."""
     if run.max_length is None:
@@ -375,8 +359,3 @@ def _choose_number(run, ids, wanted):
             "prompt, or use model.keras (file='keras'), which has no limit."
         )
     return wanted or min(WRITTEN, room)
-
-
-def _make_visible(piece):
-    """Spaces and ends of lines as signs that one can see."""
-    return {" ": "␣", "\n": "⏎"}.get(piece, piece)

@@ -244,7 +244,8 @@ def _open_pictures(folder, task_class, builder, found, places):
     names, options = NAMELESS, {"image_size": processing.image_size, "normalize_pixels": True}
     if _has_towers(folder):
         model = pretrained.load(folder, task=found, **options)
-        model = _add_head(model, len(names), builder)
+        head = keras.layers.Dense(len(names), dtype="float32", name="logits")
+        model = keras.Model(model.input, head(model.output), name=builder)
     elif found != builder:
         model = pretrained.load(folder, task=builder, num_classes=len(names), **options)
     else:
@@ -253,12 +254,6 @@ def _open_pictures(folder, task_class, builder, found, places):
     *size, channels = model.input_shape[1:]
     preprocessor = data.ImagePreprocessor(names, tuple(size), channels, processing.resizing)
     return task_class(model, preprocessor)
-
-
-def _add_head(model, num_classes, name):
-    """A model of vectors with a new layer that gives classes."""
-    head = keras.layers.Dense(num_classes, dtype="float32", name="logits")
-    return keras.Model(model.input, head(model.output), name=name)
 
 
 LABELS = (

@@ -11,7 +11,7 @@ from keras_attention.export import inspection
 from keras_attention.files.fields import MOST_ID, MOST_TOKENS
 from keras_attention.tasks.generators import check_ids, get_generation_options
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.runners import load_runner
+from keras_attention.tasks.runners import load_runner, map_batches
 from keras_attention.tasks.sentence_task import (
     SentenceTask,
     build_preprocessor,
@@ -201,29 +201,26 @@ class ConstituencyParser(SentenceTask):
             A `ka.data.ConstituencyTree` for each, over exactly its words.
         """
         sentences = self.split_sentences(inputs)
-        order = np.argsort([len(tokens) for tokens in sentences], kind="stable")
-        found = [None] * len(sentences)
-        for start in range(0, len(order), ROWS):
-            chosen = order[start : start + ROWS]
-            rows = [sentences[i] for i in chosen]
-            for i, ids in zip(chosen, self._write(rows), strict=True):
-                found[i] = decode_tree(ids, self.preprocessor.labels, sentences[i])
-        return found
+        return map_batches(self._parse, sentences, list(map(len, sentences)), ROWS)
 
-    def _write(self, sentences):
-        """Ids (B, N) of the trees of sentences that fit into one batch."""
+    def _parse(self, sentences):
+        """The trees of sentences that fit into one batch."""
+        number = self._count_labels(max(map(len, sentences)))
+        rows = np.asarray(self.runner(self._make_inputs(sentences), number))
+        labels = self.preprocessor.labels
+        pairs = zip(rows, sentences, strict=True)
+        return [decode_tree(ids, labels, tokens) for ids, tokens in pairs]
+
+    def _make_inputs(self, sentences):
         inputs = self.preprocessor(sentences)
-        inputs = inputs if isinstance(inputs, dict) else {"token_ids": inputs}
-        return np.asarray(self.runner(inputs, self._count_labels(max(map(len, sentences)))))
+        return inputs if isinstance(inputs, dict) else {"token_ids": inputs}
 
     def attention(self, example, path=None):
         """The picture shows what each label of the tree looked at as it was written."""
         (tokens,) = self.split_sentences([example])
-        inputs = self.preprocessor([tokens])
-        inputs = inputs if isinstance(inputs, dict) else {"token_ids": inputs}
         result = generation.generate(
             self.model,
-            inputs,
+            self._make_inputs([tokens]),
             max_new_tokens=self._count_labels(len(tokens)),
             start_token_id=START,
             end_token_id=END,

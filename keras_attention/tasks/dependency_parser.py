@@ -8,7 +8,7 @@ from keras_attention import data, training
 from keras_attention.core.lazy import blocks, keras, keras_internals, models, visualization
 from keras_attention.data.preprocessors.spanning_tree import find_tree
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.runners import softmax
+from keras_attention.tasks.runners import map_batches, softmax
 from keras_attention.tasks.sentence_task import (
     SentenceTask,
     build_preprocessor,
@@ -48,7 +48,7 @@ class DependencyParser(SentenceTask):
     cat = ka.data.DependencyTree(("The", "cat", "sat"), (2, 3, 0), ("det", "nsubj", "root"))
     dogs = ka.data.DependencyTree(("Dogs", "ran"), (2, 0), ("nsubj", "root"))
     task = ka.tasks.DependencyParser.from_data(
-        [cat, dogs] * 20, num_layers=1, num_heads=2, hidden_dim=16, dropout=0.0, token_dropout=0.0
+        [cat, dogs] * 20, num_layers=1, hidden_dim=16, dropout=0.0, embedding={}
     )
     task.fit([cat, dogs] * 20, epochs=5, batch_size=4, learning_rate=0.02, verbose=False)
     (words,) = task.predict(["The cat ran"])
@@ -120,13 +120,7 @@ class DependencyParser(SentenceTask):
             For each sentence a list of `ParsedToken`.
         """
         sentences = self.split_sentences(inputs)
-        order = np.argsort([len(tokens) for tokens in sentences], kind="stable")
-        found = [None] * len(sentences)
-        for start in range(0, len(order), ROWS):
-            chosen = order[start : start + ROWS]
-            for i, words in zip(chosen, self._parse([sentences[i] for i in chosen]), strict=True):
-                found[i] = words
-        return found
+        return map_batches(self._parse, sentences, list(map(len, sentences)), ROWS)
 
     def _parse(self, sentences):
         """The `ParsedToken`s of sentences that fit into one batch."""

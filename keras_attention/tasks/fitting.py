@@ -46,7 +46,7 @@ def fit_task(task, data, dev, numbers, *, backup_dir, callbacks, verbose):
         options = {"backup": backup_dir is not None, "callbacks": callbacks, "verbose": verbose}
         (score, epoch), history = train_model(job, recipe, folder, **options)
         folder.discard()
-    if verbose and (advice := advise(job, recipe, history, lambda name: f"{name}=")):
+    if verbose and (advice := advise(job, recipe, history)):
         LOG.warning(advice)
     task.forget_runner()
     task.tune(dev)

@@ -1,16 +1,12 @@
-"""Models and files that generate, as functions of ids, whatever their format."""
+"""Encoder-decoders of any format as functions of ids: the texts that they write."""
 
 import time
 
 import numpy as np
 
-from keras_attention import export
 from keras_attention.core.lazy import generation
-from keras_attention.export.generation.step_reader import StepReader
-from keras_attention.export.generation.token_choice import IMPOSSIBLE
 from keras_attention.export.inspection import find_id_limits
-from keras_attention.files import manifest
-from keras_attention.files.fields import MOST_ID, MOST_TOKENS, Fields
+from keras_attention.files.fields import MOST_ID
 from keras_attention.tasks import runners
 from keras_attention.tasks.runners import check_vocabularies
 
@@ -108,7 +104,10 @@ class FileGenerator:
         self.start_token_id = metadata["writing"]["start_token_id"]
         self.run = runners.load_runner(path, "generate" if self.beam == 1 else "beam")
         self.run.padding_id = metadata["writing"].get("padding_id", 0)
-        check_vocabularies(path, _count_tokens(self.run.inspection), self.run.inspection.id_limits)
+        found = self.run.inspection
+        outputs = [t for s in found.signatures if s.name == "step" for t in s.outputs]
+        tokens = next((tensor.shape[-1] for tensor in outputs if tensor.name == "logits"), None)
+        check_vocabularies(path, tokens, found.id_limits)
 
     def __call__(self, ids, beam=None, start_token_id=None):
         if start_token_id is not None and list(start_token_id) != [*np.ravel(self.start_token_id)]:
@@ -126,13 +125,6 @@ class FileGenerator:
         inputs = ids if isinstance(ids, dict) else {"source_ids": ids}
         rows = len(next(iter(inputs.values())))
         return self.run(inputs)["generated_ids"].reshape(rows, -1)
-
-
-def _count_tokens(inspection):
-    """How many tokens an exported file knows, or None."""
-    steps = [found for found in inspection.signatures if found.name == "step"]
-    outputs = [tensor for step in steps for tensor in step.outputs if tensor.name == "logits"]
-    return next((tensor.shape[-1] for tensor in outputs), None)
 
 
 def _make_sampler(known):
@@ -163,75 +155,3 @@ def generate_texts(run, preprocessor, texts, beam=None, deadline=None):
         results = preprocessor.texts(run(preprocessor([texts[i] for i in chosen]), beam))
         written |= dict(zip(chosen, results, strict=True))
     return [written[i] for i in range(len(texts))]
-
-
-class KerasLanguageModel:
-    """A Keras model in memory.
-
-    Args:
-        model: keras.Model.
-        path: the file that it was loaded from, or None.
-
-    Attributes:
-        max_length: None, there is room for texts of any length.
-    """
-
-    max_length = None
-
-    def __init__(self, model, path=None):
-        self.model = model
-        if path is not None:
-            check_vocabularies(path, model.output_shape[-1], {})
-
-    def logits(self, ids):
-        """Ids (B, T) -> logits (B, T, V), an array."""
-        return np.asarray(self.model.predict_on_batch(ids))
-
-    def stream(self, ids, number, choice, *, end_token_id=None, seed=None):
-        """Yields the ids, ints, that follow `ids` (T,): `number` of them, or up to END."""
-        options = {"end_token_id": end_token_id, "seed": seed}
-        sampler = choice.make_sampler()
-        for (token,) in generation.stream(self.model, [ids], number, sampler, **options):
-            yield int(token)
-
-
-class ExportedLanguageModel:
-    """A SavedModel or LiteRT file that takes new tokens, and keeps keys and values in a cache.
-
-    With the same seed it draws what `KerasLanguageModel` draws.
-
-    Attributes:
-        max_length: int, how many tokens there is room for.
-        padding_id: int, which is never chosen; None where every id is a token.
-    """
-
-    def __init__(self, path):
-        self.reader = StepReader(path)
-        step = next(s for s in export.inspect(path).signatures if s.name == "step")
-        tokens = next(tensor.shape[-1] for tensor in step.outputs if tensor.name == "logits")
-        check_vocabularies(path, tokens, {})
-        said = Fields(path.parent / manifest.MANIFEST, manifest.read_manifest(path.parent))
-        known = said.object("files").object(path.name).object("generation")
-        self.max_length = known.whole("max_length", most=MOST_TOKENS)
-        self.padding_id = 0
-        if "padding_id" in known:  # not in the oldest manifests
-            self.padding_id = known.whole("padding_id", least=0, most=MOST_ID, default=None)
-
-    def logits(self, ids):
-        parts = [ids[rows] for rows in self.reader.split_rows(len(ids))]
-        read = (self.reader.read(part, 0, self.reader.start(len(part))) for part in parts)
-        return np.concatenate([logits for logits, _ in read])
-
-    def stream(self, ids, number, choice, *, end_token_id=None, seed=None):
-        uniform = choice.draw_uniform(seed, (number, 1))
-        tokens, index, cache = ids.reshape(1, -1), 0, self.reader.start(1)
-        for numbers in uniform:
-            logits, cache = self.reader.read(tokens, index, cache)
-            index += tokens.shape[1]
-            last = logits[:, -1]
-            if self.padding_id is not None:
-                last[:, self.padding_id] = IMPOSSIBLE
-            tokens = choice.choose(last, numbers).reshape(1, 1)
-            yield int(tokens[0, 0])
-            if np.isin(tokens[0, 0], () if end_token_id is None else end_token_id):
-                return

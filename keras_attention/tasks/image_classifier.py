@@ -173,8 +173,11 @@ class ImageClassifier(Task):
         with visualization.record_attention(self.model) as maps:
             predicted = np.argmax(self.model(pixels), axis=-1)
         layer, weights = list(maps.items())[-1]
-        pairs = zip(predicted, numbers, strict=True)
-        titles = [_make_title(data_set.labels, *pair) for pair in pairs]
+        names = data_set.labels
+        titles = [
+            names[found] + ("" if found == number else f" (is {names[number]})")
+            for found, number in zip(predicted, numbers, strict=True)
+        ]
         visualization.attention_gallery(
             pixels,
             weights,
@@ -185,9 +188,3 @@ class ImageClassifier(Task):
         self.attention(pixels[0], folder / "attention_heads.png")
         (folder / "example.png").write_bytes(data.readers.images.encode_png(pixels[0]))
         return ["attention.png", "attention_heads.png"]
-
-
-def _make_title(names, predicted, number):
-    if predicted == number:
-        return names[predicted]
-    return f"{names[predicted]} (is {names[number]})"

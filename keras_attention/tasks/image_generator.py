@@ -5,15 +5,20 @@ import typing
 
 import numpy as np
 
-from keras_attention import data, export
+from keras_attention import data
 from keras_attention.core.checks import check_many
-from keras_attention.core.lazy import generation, masks, models, positions, visualization
+from keras_attention.core.lazy import masks, models, positions, visualization
 from keras_attention.data.preprocessors.pixel_levels import MOST_LEVELS
-from keras_attention.export.generation.step_reader import StepReader
-from keras_attention.export.generation.token_choice import IMPOSSIBLE, TokenChoice
-from keras_attention.files import manifest
-from keras_attention.files.fields import MOST_TOKENS, Fields
+from keras_attention.files.fields import MOST_TOKENS
+from keras_attention.files.manifest import MANIFEST
 from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.language_models import (
+    ExportedLanguageModel,
+    KerasLanguageModel,
+    check_temperature,
+    compute_mean_loss,
+    read_choice,
+)
 from keras_attention.tasks.pictures import check_picture_fields, check_pictures, collect_pictures
 from keras_attention.tasks.runners import check_sizes
 from keras_attention.tasks.running_text import make_perplexity
@@ -73,11 +78,7 @@ class ImageGenerator(Task):
 
     def __init__(self, model, preprocessor, *, temperature=1.0, builder=None):
         super().__init__(model, preprocessor, builder=builder)
-        if not temperature > 0:
-            raise ValueError(
-                f"{type(self).__name__}(temperature={temperature!r}): expected a number above 0."
-            )
-        self.temperature = temperature
+        self.temperature = check_temperature(self, temperature)
 
     @classmethod
     def collect(cls, examples):
@@ -151,24 +152,33 @@ class ImageGenerator(Task):
         return [make_perplexity]
 
     def open_runner(self, path):
-        return ExportedPixelModel(path, self.preprocessor)
+        run, count = ExportedLanguageModel(path), self.preprocessor.count
+        self._check_tokens(path, run)
+        if run.max_length < count:
+            raise ValueError(
+                f"{path} has room for {run.max_length} tokens, and a picture has {count}: export "
+                "it anew."
+            )
+        return run
 
     def wrap_model(self, model, path=None):
-        return KerasPixelModel(model, self.preprocessor, path)
+        run = KerasLanguageModel(model)
+        if path is not None:
+            self._check_tokens(path, run)
+        return run
+
+    def _check_tokens(self, path, run):
+        """Refuses a file of another number of levels and classes."""
+        size = self.preprocessor.vocabulary_size
+        check_sizes(path, [(MANIFEST, "levels and classes", size, run.tokens)])
 
     def compute_scores(self, examples, where):
         """Bits for each pixel, in colour for each channel of one (bits per dimension)."""
         batches = self.make_batches(examples, where)
         if batches is None:
             return {}
-        nats, count = 0.0, 0
-        for inputs, labels in batches.as_numpy_iterator():
-            logits = self.runner.logits(inputs).astype("float64")
-            highest = logits.max(axis=-1, keepdims=True)
-            total = np.log(np.exp(logits - highest).sum(axis=-1)) + highest[..., 0]
-            right = np.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
-            nats, count = nats + (total - right).sum(), count + labels.size
-        return {"bits_per_dimension": round(float(nats / count / math.log(2)), 6)}
+        bits = compute_mean_loss(self.runner, batches) / math.log(2)
+        return {"bits_per_dimension": round(float(bits), 6)}
 
     def predict(self, inputs, *, temperature=None, top_k=None, top_p=None, seed=None):
         """Pictures of classes.
@@ -192,7 +202,7 @@ class ImageGenerator(Task):
     def draw(self, labels, *, temperature=None, top_k=None, top_p=None, seed=None):
         """Like `predict`, as an array uint8 (n, H, W, C)."""
         check_many(labels, "class")
-        choice = _read_choice(self.temperature, temperature, top_k=top_k, top_p=top_p)
+        choice = read_choice(self.temperature, temperature, "levels", top_k=top_k, top_p=top_p)
         names = self.preprocessor.labels
         if unknown := [label for label in labels if label not in names]:
             raise ValueError(
@@ -204,7 +214,13 @@ class ImageGenerator(Task):
             return self.preprocessor.pictures(np.zeros((0, self.preprocessor.count)))
         seed = np.random.randint(2**31) if seed is None else seed
         parts = [
-            self.runner.draw(prompts[k : k + ROWS], choice, seed + k)
+            self.runner.draw(
+                prompts[k : k + ROWS],
+                self.preprocessor.count,
+                choice,
+                self.preprocessor.num_levels,
+                seed + k,
+            )
             for k in range(0, len(prompts), ROWS)
         ]
         return self.preprocessor.pictures(np.concatenate(parts))
@@ -249,72 +265,6 @@ class ImageGenerator(Task):
         return self.preprocessor.labels.names[-1]
 
 
-class KerasPixelModel:
-    """A Keras model in memory, as `ImageGenerator` runs it."""
-
-    def __init__(self, model, preprocessor, path=None):
-        self.model, self.preprocessor = model, preprocessor
-        if path is not None:
-            _check_vocabulary(path, model.output_shape[-1], preprocessor)
-
-    def logits(self, ids):
-        """Ids (B, T) -> logits (B, T, V), an array."""
-        return np.asarray(self.model.predict_on_batch(ids))
-
-    def draw(self, prompts, choice, seed):
-        """Levels (B, N) behind the ids of classes (B, 1)."""
-        sampler = choice.make_sampler()
-        levels = range(self.preprocessor.num_levels)
-        count = self.preprocessor.count
-        return generation.generate(
-            self.model, prompts, count, sampler, allowed_ids=list(levels), seed=seed
-        )
-
-
-class ExportedPixelModel:
-    """A SavedModel or LiteRT file that takes new tokens, and keeps keys and values in a cache.
-
-    With the same seed it draws what `KerasPixelModel` draws.
-    """
-
-    def __init__(self, path, preprocessor):
-        self.preprocessor, self.reader = preprocessor, StepReader(path)
-        step = next(s for s in export.inspect(path).signatures if s.name == "step")
-        found = next(tensor.shape[-1] for tensor in step.outputs if tensor.name == "logits")
-        _check_vocabulary(path, found, preprocessor)
-        said = Fields(path.parent / manifest.MANIFEST, manifest.read_manifest(path.parent))
-        known = said.object("files").object(path.name).object("generation")
-        room = known.whole("max_length", most=MOST_TOKENS)
-        if room < preprocessor.count:
-            raise ValueError(
-                f"{path} has room for {room} tokens, and a picture has {preprocessor.count}: "
-                "export it anew."
-            )
-
-    def logits(self, ids):
-        parts = [ids[rows] for rows in self.reader.split_rows(len(ids))]
-        read = (self.reader.read(part, 0, self.reader.start(len(part))) for part in parts)
-        return np.concatenate([logits for logits, _ in read])
-
-    def draw(self, prompts, choice, seed):
-        uniform = choice.draw_uniform(seed, (self.preprocessor.count, len(prompts)))
-        parts = [
-            self._draw(prompts[rows], uniform[:, rows], choice)
-            for rows in self.reader.split_rows(len(prompts))
-        ]
-        return np.concatenate(parts)
-
-    def _draw(self, tokens, uniform, choice):
-        drawn, cache = [], self.reader.start(len(tokens))
-        for index, numbers in enumerate(uniform):
-            logits, cache = self.reader.read(tokens, index, cache)
-            last = np.array(logits[:, -1])
-            last[:, self.preprocessor.num_levels :] = IMPOSSIBLE
-            tokens = choice.choose(last, numbers).reshape(-1, 1)
-            drawn.append(tokens)
-        return np.concatenate(drawn, axis=1)
-
-
 def draw_grid(task, labels, count, path=None, seed=SEED):
     """A picture of `count` drawn images of each class, a row for each; gives the figure."""
     from keras_attention.visualization.figure import new_figure, save_figure
@@ -332,20 +282,3 @@ def draw_grid(task, labels, count, path=None, seed=SEED):
         if k % count == 0:
             axis.set_title(wanted[k], fontsize=8, parse_math=False)
     return save_figure(figure, path)
-
-
-def _check_vocabulary(path, found, preprocessor):
-    """Refuses a file of another number of levels and classes."""
-    size = preprocessor.vocabulary_size
-    check_sizes(path, [("manifest.json", "levels and classes", size, found)])
-
-
-def _read_choice(known, temperature, **limits):
-    """Return the `TokenChoice` of these options. The default temperature is `known`."""
-    if temperature == 0:
-        if given := [name for name, value in limits.items() if value is not None]:
-            raise ValueError(
-                f"{given[0]}={limits[given[0]]} is for drawing levels, and temperature=0 takes the "
-                "best one: give a temperature above 0, or leave one of them out."
-            )
-    return TokenChoice(known if temperature is None else temperature, **limits)

@@ -95,12 +95,12 @@ def drop_added_entries(config):
     module = str(config.get("module")).split(".")[0]
     if module in ("keras", "keras_attention") and isinstance(config.get("config"), dict):
         entries = config["config"].items()
-        config["config"] = {name: x for name, x in entries if not _is_added_default(name, x)}
+        config["config"] = {
+            name: value
+            for name, value in entries
+            if name not in ADDED or type(value) is not type(ADDED[name]) or value != ADDED[name]
+        }
     return config
-
-
-def _is_added_default(name, value):
-    return name in ADDED and type(value) is type(ADDED[name]) and value == ADDED[name]
 
 
 def _convert(content, dtype):

@@ -144,7 +144,8 @@ class MultiLabelClassifier(Task):
             return self._compute_shares([text for text, _ in examples])
 
     def _compute_shares(self, texts):
-        return _compute_sigmoid(self.compute_logits(texts))
+        logits = np.asarray(self.compute_logits(texts), "float64")
+        return 1 / (1 + np.exp(-np.clip(logits, -100, 100)))
 
     def compute_scores(self, examples, where):
         if not examples:
@@ -188,7 +189,3 @@ class MultiLabelClassifier(Task):
             if share > threshold
         ]
         return ", ".join(given) or "no label"
-
-
-def _compute_sigmoid(logits):
-    return 1 / (1 + np.exp(-np.clip(np.asarray(logits, "float64"), -100, 100)))

@@ -130,7 +130,8 @@ def _describe(folder):
     """What a preset's files say about it, a dict of `ABOUT` and `size`."""
     try:
         said = manifest.read_manifest(folder)
-        scores = Fields.read(folder / "scores.json").values if _has_scores(folder) else {}
+        path = folder / "scores.json"
+        scores = Fields.read(path).values if path.is_file() else {}
     except (OSError, ValueError):
         return {"task": None}
     test = scores.get("test")
@@ -143,10 +144,6 @@ def _describe(folder):
         "languages": said.get("languages_of_texts") or [],
         "size": manifest.count_bytes(folder),
     }
-
-
-def _has_scores(folder):
-    return (folder / "scores.json").is_file()
 
 
 def _make_info(name, about, place):
@@ -214,7 +211,7 @@ def _download(place):
     except urllib.error.HTTPError as error:
         raise ValueError(f"{place} answers {error.code} {error.reason}: check {URL}.") from error
     except OSError as error:
-        reason = getattr(error, "reason", error)
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
         raise ValueError(f"{place} cannot be reached ({reason}): check {URL}.") from error
 
 

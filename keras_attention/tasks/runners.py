@@ -112,13 +112,26 @@ def compute_each(run, preprocessor, examples, lengths):
         examples: list.
         lengths: list of int, how many tokens each has.
     """
-    order, rows = np.argsort(lengths, kind="stable"), [None] * len(examples)
-    for k in range(0, len(order), ROWS):
-        chosen = order[k : k + ROWS]
-        logits = compute_logits(run, preprocessor([examples[i] for i in chosen]))
-        for i, row in zip(chosen, logits, strict=True):
-            rows[i] = row
-    return rows
+    return map_batches(
+        lambda batch: compute_logits(run, preprocessor(batch)), examples, lengths, ROWS
+    )
+
+
+def map_batches(function, examples, lengths, rows):
+    """The results of a function of lists of examples, in the order of the examples.
+
+    Args:
+        function: gives one result for each example of a list.
+        examples: list.
+        lengths: list of int, of each example: those of similar length share a call.
+        rows: int, how many examples share a call at most.
+    """
+    order, results = np.argsort(lengths, kind="stable"), [None] * len(examples)
+    for k in range(0, len(order), rows):
+        chosen = order[k : k + rows]
+        for i, result in zip(chosen, function([examples[i] for i in chosen]), strict=True):
+            results[i] = result
+    return results
 
 
 def score_batches(run, batches, metrics):

@@ -11,6 +11,7 @@ from keras_attention.data.preprocessors.speech_text import find_target
 from keras_attention.data.tokenizers.building import build_tokenizer
 from keras_attention.tasks.generators import FileGenerator, ModelGenerator
 from keras_attention.tasks.length_limit import LengthLimit
+from keras_attention.tasks.runners import map_batches
 from keras_attention.tasks.speech_recognizer import (
     ROWS,
     check_rate,
@@ -87,6 +88,7 @@ class SpeechToText(Task):
         sounds = measure_sounds(data_set)
         options, train = recipe.data, data_set.train
         texts = [text for one in train for text in {one.text, find_target(one)}]
+        translates = any(one.translation is not None for one in train)
         target = build_tokenizer(options.tokens, texts, options.vocabulary_size)
         preprocessor = data.SpeechTextPreprocessor(target, **sounds)
         sound = choose_sounds(preprocessor, recipe)
@@ -96,7 +98,7 @@ class SpeechToText(Task):
             preprocessor,
             dict(
                 writing=Writing(options.beam, options.length_penalty, options.max_length),
-                score="translation" if _has_translations(train) else "error_rates",
+                score="translation" if translates else "error_rates",
             ),
         )
 
@@ -207,15 +209,13 @@ class SpeechToText(Task):
         options = {} if beam is None else {"beam": beam}
         if language is not None or task is not None:
             options["start_token_id"] = self._find_prompt(language, task)
-        order = list(range(len(inputs)))
-        if all(hasattr(sound, "shape") for sound in inputs):  # alike ones together
-            order.sort(key=lambda i: len(inputs[i]))
-        texts = {}
-        for start in range(0, len(order), ROWS):
-            rows = order[start : start + ROWS]
-            ids = self.runner(self.preprocessor([inputs[i] for i in rows]), **options)
-            texts |= dict(zip(rows, self.preprocessor.texts(ids), strict=True))
-        return [texts[i] for i in range(len(inputs))]
+        alike = all(hasattr(sound, "shape") for sound in inputs)  # those share a batch
+
+        def write(sounds):
+            return self.preprocessor.texts(self.runner(self.preprocessor(sounds), **options))
+
+        lengths = [len(sound) if alike else 0 for sound in inputs]
+        return map_batches(write, inputs, lengths, ROWS)
 
     def _find_prompt(self, language, task):
         """The tokens that texts begin with, for a language and a task of Whisper's."""
@@ -253,7 +253,3 @@ class SpeechToText(Task):
         """A short recording."""
         every = data_set.test or data_set.dev
         return min(every, key=lambda recording: len(recording.sound)).sound
-
-
-def _has_translations(recordings):
-    return any(recording.translation is not None for recording in recordings)

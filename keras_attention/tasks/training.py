@@ -178,13 +178,6 @@ def _train(job, recipe, folder, backup, callbacks, verbose, spent):
     return (best.score, best.epoch), history.epochs
 
 
-def _averaging(job, recipe):
-    """Keywords of an optimizer that keeps the running average of the weights, if one is wanted."""
-    if recipe.average is None:
-        return {}
-    return {"use_ema": True, "ema_momentum": 1 - 1 / max(1.0, recipe.average * len(job.train))}
-
-
 def compile_model(model, job, recipe):
     """Compiles with AdamW, warm-up and a cosine, and the job's loss and metrics.
 
@@ -198,7 +191,10 @@ def compile_model(model, job, recipe):
         schedule, paced = training.warmup_cosine(recipe.learning_rate, warmup, total), None
     else:
         schedule, paced = recipe.learning_rate, _pace(recipe.learning_rate, recipe.warmup)
-    layerwise = {}
+    averaging, layerwise = {}, {}
+    if recipe.average is not None:
+        looked_back = max(1.0, recipe.average * len(job.train))
+        averaging = {"use_ema": True, "ema_momentum": 1 - 1 / looked_back}
     if recipe.layer_decay is not None:
         layerwise["rates"] = training.layer_rates(model, recipe.layer_decay)
     make = training.LayerwiseAdamW if layerwise else training.AdamW
@@ -207,7 +203,7 @@ def compile_model(model, job, recipe):
         weight_decay=recipe.weight_decay,
         global_clipnorm=recipe.clip_norm,
         **layerwise,
-        **_averaging(job, recipe),
+        **averaging,
     )
     # Biases and norms are not pulled towards zero.
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "scale"])

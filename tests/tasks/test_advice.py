@@ -15,23 +15,23 @@ FLAT = [0.7, 0.8, 0.8, 0.81, 0.81, 0.81, 0.812, 0.811]
 def ask(train, dev, lower_is_better=False, **options):
     job = types.SimpleNamespace(monitor="accuracy", lower_is_better=lower_is_better)
     history = [{"accuracy": train, "val_accuracy": score} for score in dev]
-    return advise(job, Recipe(**RECIPE | options), history, lambda name: f"--{name}")
+    return advise(job, Recipe(**RECIPE | options), history)
 
 
 @pytest.mark.parametrize(
     ("train", "dev", "options", "named"),
     [
-        (0.54, RISING[:3], {"minutes": 3.0}, "--minutes"),
-        (0.54, RISING[:1], {"minutes": 3.0}, "--minutes"),
-        (0.54, RISING, {"minutes": 3.0}, "--dropout"),
-        (0.54, FLAT, {}, "--dropout"),
-        (0.78, RISING, {}, "--epochs"),
-        (0.54, RISING, {"model": {}}, "--epochs"),
+        (0.54, RISING[:3], {"minutes": 3.0}, "minutes="),
+        (0.54, RISING[:1], {"minutes": 3.0}, "minutes="),
+        (0.54, RISING, {"minutes": 3.0}, "dropout="),
+        (0.54, FLAT, {}, "dropout="),
+        (0.78, RISING, {}, "epochs="),
+        (0.54, RISING, {"model": {}}, "epochs="),
         (0.82, FLAT, {}, None),
         (0.54, FLAT, {"model": {}}, None),
         (0.99, RISING, {}, None),
         (0.82, FLAT[:6], {"minutes": 3.0}, None),
-        (0.7, [0.8], {}, "--dropout"),
+        (0.7, [0.8], {}, "dropout="),
     ],
 )
 def test_it_names_the_option_that_helps(train, dev, options, named):
@@ -41,7 +41,7 @@ def test_it_names_the_option_that_helps(train, dev, options, named):
 
 def test_of_a_score_that_falls_only_the_minutes_are_known():
     falling = [9.0, 7.0, 5.0]
-    assert "--minutes" in ask(8.0, falling, lower_is_better=True, minutes=1.0)
+    assert "minutes=" in ask(8.0, falling, lower_is_better=True, minutes=1.0)
     assert ask(8.0, falling, lower_is_better=True, epochs=3) is None
     assert ask(8.0, falling[::-1], lower_is_better=True, minutes=1.0) is None
 

@@ -94,7 +94,7 @@ def test_show_prints_prompts_with_their_continuations(capsys):
             {"max_new_tokens": 9},
             "room for 8 tokens, and the prompt has 3, which leaves 6 to write",
         ),
-        ("cat", {"top_k": 2}, "top_k= is for drawing tokens, and temperature=0"),
+        ("cat", {"top_k": 2}, "top_k=2 is for drawing tokens, and temperature=0"),
     ],
 )
 def test_predict_refuses_empty_or_long_prompts_and_conflicting_options(text, options, message):

@@ -40,7 +40,10 @@ def choose_recipe(builder, dataset=None, options=None):
     """
     recipe = RECIPES.get(f"{builder}/{dataset}") or RECIPES[builder]
     given = _list_given(options or {})
-    known = {*_list_numbers(recipe), *_list_sizes(builder)}
+    known = _list_numbers(recipe)
+    for field in dataclasses.fields(ModelSizes):
+        if field.metadata["tasks"] is None or builder in field.metadata["tasks"]:
+            known.add(field.name)
     if unknown := sorted(set(given) - known):
         raise ValueError(f"{unknown[0]}= is not for {builder}: leave it out.")
     return _replace(recipe, given, IN_MODEL)
@@ -151,12 +154,6 @@ def _list_names(kind):
 def _list_numbers(recipe):
     """The names of all numbers that a recipe has beside those of the model."""
     return (_list_names(recipe) | _list_names(recipe.data)) - {"model", "data"}
-
-
-def _list_sizes(builder):
-    """The names of `ModelSizes` that models of a builder have."""
-    fields = [(field.name, field.metadata["tasks"]) for field in dataclasses.fields(ModelSizes)]
-    return {name for name, tasks in fields if tasks is None or builder in tasks}
 
 
 def _replace(recipe, given, in_model):
