@@ -25,9 +25,7 @@ from keras_attention.data.preprocessors.resizing import Resizing
 from keras_attention.data.preprocessors.sequence import SequencePreprocessor
 from keras_attention.data.preprocessors.speech import SpeechPreprocessor
 from keras_attention.data.preprocessors.speech_prompt import SpeechPrompt
-from keras_attention.data.preprocessors.speech_text import (
-    SpeechTextPreprocessor,
-)
+from keras_attention.data.preprocessors.speech_text import SpeechTextPreprocessor
 from keras_attention.data.preprocessors.tagger import TaggerPreprocessor
 from keras_attention.data.preprocessors.text import TextPreprocessor
 from keras_attention.data.readers.boxed_images import BoxedImage
@@ -47,11 +45,7 @@ from keras_attention.data.readers.constituency_trees import (
     from_bracketed_files,
     read_bracketed_trees,
 )
-from keras_attention.data.readers.corpus import (
-    TextWindows,
-    contiguous_segments,
-    from_plain_text,
-)
+from keras_attention.data.readers.corpus import TextWindows, contiguous_segments, from_plain_text
 from keras_attention.data.readers.dependency_trees import (
     DependencyTree,
     from_conllu_trees,
@@ -66,20 +60,13 @@ from keras_attention.data.readers.dialogues import (
     read_dialogues,
 )
 from keras_attention.data.readers.image_folders import from_image_folder, read_image
-from keras_attention.data.readers.images import (
-    ImageSplit,
-    image_augmentation,
-)
+from keras_attention.data.readers.images import ImageSplit, image_augmentation
 from keras_attention.data.readers.multi_label_texts import (
     MultiLabelText,
     from_multi_label_files,
     read_multi_label_texts,
 )
-from keras_attention.data.readers.pairs import (
-    Pair,
-    from_pair_files,
-    read_pairs,
-)
+from keras_attention.data.readers.pairs import Pair, from_pair_files, read_pairs
 from keras_attention.data.readers.pascal_voc import from_voc
 from keras_attention.data.readers.questions import (
     Answer,
@@ -87,10 +74,7 @@ from keras_attention.data.readers.questions import (
     from_question_files,
     read_questions,
 )
-from keras_attention.data.readers.recordings import (
-    Recording,
-    from_recordings,
-)
+from keras_attention.data.readers.recordings import Recording, from_recordings
 from keras_attention.data.readers.sentence_polarity import sentence_polarity
 from keras_attention.data.readers.sounds import read_sound
 from keras_attention.data.readers.sphinx import read_features
@@ -101,11 +85,7 @@ from keras_attention.data.readers.tagged import (
     read_conll,
     read_conllu,
 )
-from keras_attention.data.readers.texts import (
-    Text,
-    from_text_files,
-    read_texts,
-)
+from keras_attention.data.readers.texts import Text, from_text_files, read_texts
 from keras_attention.data.readers.tfds import from_tfds
 from keras_attention.data.readers.tfds_boxes import from_tfds_boxes
 from keras_attention.data.tokenizers.entries import Characters, Words

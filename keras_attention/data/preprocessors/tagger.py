@@ -223,10 +223,7 @@ class TaggerPreprocessor(TokenizerOwner):
         if not isinstance(tokenizer, Vocabulary):
             return cls(tokenizer, labels, pattern=pattern)
         return cls(
-            dataclasses.replace(tokenizer, pattern=None),
-            labels,
-            *load_spelling(config),
-            pattern,
+            dataclasses.replace(tokenizer, pattern=None), labels, *load_spelling(config), pattern
         )
 
 

@@ -76,14 +76,7 @@ def explain_no_tree(heads):
 
 
 def from_conllu_trees(
-    train=None,
-    dev=None,
-    test=None,
-    *,
-    dev_fraction=0.1,
-    seed=0,
-    encoding=UTF_8,
-    on_error="raise",
+    train=None, dev=None, test=None, *, dev_fraction=0.1, seed=0, encoding=UTF_8, on_error="raise"
 ):
     """Dependency trees from CoNLL-U files (https://universaldependencies.org/format.html).
 

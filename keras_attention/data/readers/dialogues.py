@@ -91,14 +91,7 @@ def _check(dialogue):
 
 
 def from_dialogue_files(
-    train=None,
-    dev=None,
-    test=None,
-    *,
-    dev_fraction=0.1,
-    seed=0,
-    encoding=UTF_8,
-    on_error="raise",
+    train=None, dev=None, test=None, *, dev_fraction=0.1, seed=0, encoding=UTF_8, on_error="raise"
 ):
     """Dialogues from files; the end of the name says what is in one.
 

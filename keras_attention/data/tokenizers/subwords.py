@@ -13,11 +13,7 @@ from keras_attention.files.extras import (
     import_sentencepiece,
     import_sentencepiece_messages,
 )
-from keras_attention.files.io import (
-    prefix_errors,
-    read_bytes,
-    write_whole,
-)
+from keras_attention.files.io import prefix_errors, read_bytes, write_whole
 
 PADDING_ID, UNKNOWN_ID, BEGIN_ID, END_ID = range(4)
 
