@@ -29,7 +29,8 @@ def language_model(**settings):
 
 
 def tied():
-    return language_model(logit_soft_cap=3.0, position="learned", max_length=9)
+    embedding = ka.models.TextEmbedding(logit_soft_cap=3.0)
+    return language_model(embedding=embedding, position=ka.positions.Learned(9))
 
 
 def untied():
