@@ -94,7 +94,8 @@ def test_every_mechanism_is_in_the_table_with_a_test():
     row = r"^\| \[`(\w+)`\]\(reference/\S+\) \|.*\| \[\w+\]\(\.\./(tests/[\w/]+\.py)\) \|$"
     listed = re.findall(row, PAGES["mechanisms.md"], re.MULTILINE)
     expected = {*list_builders(), "TransformerEncoder", "TransformerDecoder"}
-    expected |= {"Characters", "ConformerEncoder", "RecurrentStack", "TextEmbedding"}
+    expected |= {"Characters", "ConformerEncoder", "RecurrentStack"}
+    expected |= {"ImageEmbedding", "SpeechEmbedding", "TextEmbedding"}
     for family in (ka.scores, ka.normalizers, ka.masks, ka.positions, ka.positions.scalings):
         expected |= {cls.__name__ for cls in family.NAMES.values()}
     expected |= {cls.__name__ for cls in ka.blocks.residuals.NAMES.values()}
