@@ -5,7 +5,7 @@ import copy
 import keras
 from keras import ops
 
-from keras_attention.core import checks, scope
+from keras_attention.core import checks, keras_internals, scope
 from keras_attention.core.cache_spec import CacheSpec, trace_cache
 from keras_attention.core.paths import paths_in, unique_names
 from keras_attention.core.weight_axes import name_axes
@@ -76,7 +76,7 @@ class SegmentRecurrence(keras.layers.Layer):
         if isinstance(model, dict):
             # of a copy: Keras takes the config of a functional model apart
             model = keras.saving.deserialize_keras_object(copy.deepcopy(model))
-        if not isinstance(model, keras.Model) or not getattr(model, "inputs", None):
+        if not keras_internals.is_functional(model):
             raise ValueError(
                 f"model={model!r}: expected a functional keras.Model, made with "
                 "keras.Model(inputs, outputs)."

@@ -110,7 +110,7 @@ def list_input_names(model):
 
 def _get_structure(model):
     """The symbolic inputs of a model as it takes them: a tensor, a list or a dict of them."""
-    if not isinstance(model, keras.Model) or not getattr(model, "inputs", None):
+    if not keras_internals.is_functional(model):
         raise ValueError(
             f"{model!r} has no inputs to export: expected a functional keras.Model, made with "
             "keras.Model(inputs, outputs), or a Sequential model that has been built."

@@ -46,7 +46,7 @@ def check_no_lookups(model):
                 "exports the whole model.",
                 layer=f"layer {layer.name!r} ({type(layer).__name__})",
             )
-    for tensor in getattr(model, "inputs", None) or ():
+    for tensor in model.inputs if keras_internals.is_functional(model) else ():
         if keras.backend.standardize_dtype(tensor.dtype) == "string":
             raise ExportError(
                 f"The input {tensor.name!r} takes strings, and a LiteRT file takes numbers only. "

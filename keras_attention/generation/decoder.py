@@ -213,7 +213,7 @@ class Decoder:
 
 def _split_model(model):
     """(encoder or None, decoder), functional models."""
-    if not isinstance(model, keras.Model) or not getattr(model, "inputs", None):
+    if not keras_internals.is_functional(model):
         raise ValueError(
             f"{model!r} cannot generate: expected a functional keras.Model, token ids to logits, "
             "or one that holds an 'encoder' and a 'decoder'."

@@ -98,7 +98,7 @@ def _piece_lengths(decoder):
 
 def _find_foreign_operations(model):
     """Names of operations that may look at other tokens, as far as their class tells."""
-    for operation in getattr(model, "operations", model.layers):
+    for operation in model.layers if isinstance(model, keras.Sequential) else model.operations:
         if isinstance(operation, keras.Model):
             yield from _find_foreign_operations(operation)
         elif not _is_tokenwise(operation):

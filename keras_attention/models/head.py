@@ -53,18 +53,17 @@ def replace_head(model, num_classes):
 
 def _find_head(model):
     """The `Dense` that gives the output of a functional model, and its symbolic input."""
-    outputs = getattr(model, "outputs", None)
-    if not isinstance(model, keras.Model) or not outputs:
+    if not keras_internals.is_functional(model):
         raise ValueError(
             f"replace_head: {model!r} is no functional model, which knows the layer that gives its "
             "output. Build it with keras.Model(inputs, outputs)."
         )
-    if len(outputs) != 1:
+    if len(model.outputs) != 1:
         raise ValueError(
-            f"replace_head: {model.name} has {len(outputs)} outputs: expected one. Make a model of "
-            "one of them first: keras.Model(model.input, model.outputs[0])."
+            f"replace_head: {model.name} has {len(model.outputs)} outputs: expected one. Make a "
+            "model of one of them first: keras.Model(model.input, model.outputs[0])."
         )
-    head = keras_internals.producer(outputs[0])
+    head = keras_internals.producer(model.outputs[0])
     if not isinstance(head, keras.layers.Dense):
         raise ValueError(
             f"replace_head: the output of {model.name} is given by {head.name}, of class "
@@ -72,7 +71,7 @@ def _find_head(model):
             "Give the model such a layer as its last: "
             "keras.Model(model.input, keras.layers.Dense(num_classes)(...))."
         )
-    (features,) = keras_internals.inputs_of(outputs[0])
+    (features,) = keras_internals.inputs_of(model.outputs[0])
     return head, features
 
 
