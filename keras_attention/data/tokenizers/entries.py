@@ -25,31 +25,82 @@ _MASK = re.compile(rf"({re.escape(MASK_TOKEN)})")
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Entries(OwnTokenizer):
-    """What tokenizers share that are a list of entries, one for each id."""
+    """What tokenizers share that are a list of entries, one for each id.
+
+    A subclass says how texts are split into entries, and how these are joined.
+    """
 
     entries: tuple
+
+    def __post_init__(self):
+        object.__setattr__(self, "entries", tuple(self.entries))
+        name, own = type(self).__name__, self.entries[5 if self.mask_token_id else 4 :]
+        if wrong := [x for x in own if not isinstance(x, str) or self.split(x) != [x]]:
+            raise ValueError(f"The entry {quote_value(wrong[0])} is not one {name[:-1].lower()}.")
+        if self.entries[:4] != SPECIAL:
+            raise ValueError(
+                f"{name} begin with {', '.join(SPECIAL)}, ids 0 to 3; these begin with "
+                f"{', '.join(map(quote_value, self.entries[:4])) or 'nothing'}."
+            )
+        if twice := [c for c, n in collections.Counter(own).items() if n > 1]:
+            raise ValueError(f"Entries must differ; {twice[0]!r} is there more than once.")
+
+    @classmethod
+    def build(cls, texts, *, max_size=None, mask_token=False):
+        """Return one with the entries of `texts`, the most frequent first.
+
+        Args:
+            texts: iterable of str, of the training part only.
+            max_size: int, the most ids, the special ones included; rarer entries are unknown.
+            mask_token: bool, whether the id 4 is that of `[MASK]`, for masked language models.
+        """
+        special, owner = (*SPECIAL, MASK_TOKEN) if mask_token else SPECIAL, f"{cls.__name__}.build"
+        if max_size is not None:
+            check_whole_number(owner, "max_size", max_size, least=len(special))
+        counts = collections.Counter()
+        for text in check_texts(owner, texts):
+            counts.update(cls.split(text))
+        ordered = sorted(counts.keys() - set(SPECIAL), key=lambda c: (-counts[c], c))
+        return cls((*special, *ordered)[:max_size])
 
     def __len__(self):
         return len(self.entries)
 
-    def check_entries(self, kind, known):
-        """Refuses entries that do not begin with the special ones, or are there twice."""
-        if self.entries[:4] != SPECIAL:
-            raise ValueError(
-                f"{kind} begin with {', '.join(SPECIAL)}, ids 0 to 3; these begin with "
-                f"{', '.join(map(quote_value, self.entries[:4])) or 'nothing'}."
-            )
-        if twice := [c for c, n in collections.Counter(known).items() if n > 1]:
-            raise ValueError(f"Entries must differ; {twice[0]!r} is there more than once.")
+    @property
+    def mask_token_id(self):
+        """int, the id of `[MASK]`, or None where there is none."""
+        return MASK_ID if self.entries[MASK_ID : MASK_ID + 1] == (MASK_TOKEN,) else None
+
+    def encode(self, texts):
+        """Return a list of int32 ids (T,) for each of `texts`, a list of str; no BEGIN and no END.
+
+        Where `[MASK]` has an id, it is one token.
+        """
+        rows = []
+        for text in check_texts(f"{type(self).__name__}.encode", texts):
+            parts = [text] if self.mask_token_id is None else _MASK.split(text)
+            tokens = []
+            for part in parts:
+                tokens += [part] if part == MASK_TOKEN and len(parts) > 1 else self.split(part)
+            ids = (self._ids.get(token, UNKNOWN_ID) for token in tokens)
+            rows.append(np.fromiter(ids, "int32", len(tokens)))
+        return rows
+
+    def decode(self, rows):
+        """Return the text of each of `rows`, ids (T,): up to END, without padding and BEGIN.
+
+        Unknown entries become U+FFFD, the replacement character.
+        """
+        texts = []
+        for row in rows:
+            ids = check_ids(cut_at_end(row), len(self))
+            pieces = ["\ufffd" if i == UNKNOWN_ID else self.entries[i] for i in ids]
+            texts.append(self.join(pieces))
+        return texts
 
     def pieces(self, ids):
         """Return the entries that `ids` (T,) stand for, as a list of str."""
         return [self.entries[i] for i in check_ids(np.asarray(ids).tolist(), len(self))]
-
-    def decode_pieces(self, row):
-        """Those of `row`, ids (T,), up to END; U+FFFD, the replacement character, if unknown."""
-        ids = check_ids(cut_at_end(row), len(self))
-        return ["\ufffd" if i == UNKNOWN_ID else self.entries[i] for i in ids]
 
     @functools.cached_property
     def _ids(self):
@@ -92,56 +143,7 @@ class Characters(Entries):
     ```
     """
 
-    def __post_init__(self):
-        object.__setattr__(self, "entries", tuple(self.entries))
-        known = self.entries[5 if self.mask_token_id else 4 :]
-        if wrong := [c for c in known if not isinstance(c, str) or len(c) != 1]:
-            raise ValueError(f"The entry {quote_value(wrong[0])} is not one character.")
-        self.check_entries("Characters", known)
-
-    @classmethod
-    def build(cls, texts, *, max_size=None, mask_token=False):
-        """Return the characters of `texts`, the most frequent first: take the training part only.
-
-        Args:
-            texts: iterable of str.
-            max_size: int, the most ids, the special ones included; rarer characters are unknown.
-            mask_token: bool, whether the id 4 is that of `[MASK]`, for masked language models.
-        """
-        special = (*SPECIAL, MASK_TOKEN) if mask_token else SPECIAL
-        if max_size is not None:
-            check_whole_number("Characters.build", "max_size", max_size, least=len(special))
-        counts = collections.Counter()
-        for text in check_texts("Characters.build", texts):
-            counts.update(text)
-        ordered = sorted(counts, key=lambda c: (-counts[c], c))
-        return cls((*special, *ordered)[:max_size])
-
-    @property
-    def mask_token_id(self):
-        """int, the id of `[MASK]`, or None where there is none."""
-        return MASK_ID if self.entries[MASK_ID : MASK_ID + 1] == (MASK_TOKEN,) else None
-
-    def encode(self, texts):
-        """Return a list of int32 ids (T,) for each of `texts`, a list of str; no BEGIN and no END.
-
-        Where `[MASK]` has an id, it is one token.
-        """
-        return [self._encode(text) for text in check_texts("Characters.encode", texts)]
-
-    def _encode(self, text):
-        if self.mask_token_id is None:
-            return np.fromiter((self._ids.get(c, 1) for c in text), "int32", len(text))
-        parts = (part if part == MASK_TOKEN else [*part] for part in _MASK.split(text))
-        tokens = [token for part in parts for token in ([part] if part == MASK_TOKEN else part)]
-        return np.fromiter((self._ids.get(token, 1) for token in tokens), "int32", len(tokens))
-
-    def decode(self, rows):
-        """Return the text of each of `rows`, ids (T,): up to END, without padding and BEGIN.
-
-        Unknown characters become U+FFFD, the replacement character.
-        """
-        return ["".join(self.decode_pieces(row)) for row in rows]
+    split, join = staticmethod(list), staticmethod("".join)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -152,8 +154,8 @@ class Words(Entries):
     word that they stand at.
 
     Args:
-        entries: tuple of str, the entry of every id: `<pad>`, `<unk>`, `<begin>`, `<end>`, then a
-            word each.
+        entries: tuple of str, the entry of every id: `<pad>`, `<unk>`, `<begin>`, `<end>`, then
+            `[MASK]` or not, and then a word each.
 
     ```python
     import keras_attention as ka
@@ -164,42 +166,4 @@ class Words(Entries):
     ```
     """
 
-    mask_token_id = None
-
-    def __post_init__(self):
-        object.__setattr__(self, "entries", tuple(self.entries))
-        known = self.entries[4:]
-        if wrong := [x for x in known if not isinstance(x, str) or x.split() != [x]]:
-            raise ValueError(f"The entry {quote_value(wrong[0])} is not one word.")
-        self.check_entries("Words", known)
-
-    @classmethod
-    def build(cls, texts, *, max_size=None):
-        """Return the words of `texts`, the most frequent first: take the training part only.
-
-        Args:
-            texts: iterable of str.
-            max_size: int, the most ids, the special ones included; rarer words are unknown.
-        """
-        if max_size is not None:
-            check_whole_number("Words.build", "max_size", max_size, least=len(SPECIAL))
-        counts = collections.Counter()
-        for text in check_texts("Words.build", texts):
-            counts.update(text.split())
-        ordered = sorted(counts.keys() - set(SPECIAL), key=lambda c: (-counts[c], c))
-        return cls((*SPECIAL, *ordered)[:max_size])
-
-    def encode(self, texts):
-        """Return a list of int32 ids (T,) for each of `texts`, a list of str.
-
-        No BEGIN and no END.
-        """
-        rows = [text.split() for text in check_texts("Words.encode", texts)]
-        return [np.array([self._ids.get(x, UNKNOWN_ID) for x in row], "int32") for row in rows]
-
-    def decode(self, rows):
-        """Return the text of each of `rows`, ids (T,): up to END, without padding and BEGIN.
-
-        Words are parted by one space; unknown ones become U+FFFD, the replacement character.
-        """
-        return [" ".join(self.decode_pieces(row)) for row in rows]
+    split, join = staticmethod(str.split), staticmethod(" ".join)
