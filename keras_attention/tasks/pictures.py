@@ -4,7 +4,7 @@ import numpy as np
 
 from keras_attention import data
 from keras_attention.core.lazy import models
-from keras_attention.data.preprocessors.image import MOST_CHANNELS
+from keras_attention.data.preprocessors.pictures import MOST_CHANNELS
 from keras_attention.data.preprocessors.resizing import Resizing
 from keras_attention.files.fields import MOST_PIXELS, Fields
 from keras_attention.files.manifest import MANIFEST

@@ -1,18 +1,11 @@
 """`DetectionPreprocessor`: pictures of any size to the inputs of a detector."""
 
-import concurrent.futures
 import dataclasses
-import pathlib
 
 import numpy as np
 
-from keras_attention.data.columns import Columns, Computed
+from keras_attention.data.columns import Columns
 from keras_attention.data.preprocessors.image import ImagePreprocessor
-from keras_attention.data.readers.image_folders import decode_picture, resize_picture
-from keras_attention.data.readers.images import scale_pixels
-from keras_attention.files.io import read_bytes
-
-MOST_BYTES = 4 << 30  # of resized pictures that are kept in memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,66 +48,12 @@ class DetectionPreprocessor(ImagePreprocessor):
         Labels are a dict of `"labels"`, int32 (B, M), -1 where there is no object, and `"boxes"`,
         float32 (B, M, 4), middle, width and height (cx, cy, w, h) as shares of the picture's sides.
         """
-        pictures = read_pictures([example.image for example in examples], self)
-        shape = (None, *self.image_size, self.channels)
-        images = Computed(lambda _, chosen: pictures(chosen), shape)
+        images = self.compute_images([example.image for example in examples])
         numbers, boxes = pad_objects(examples, self.labels.names)
         return Columns(images, {"labels": numbers, "boxes": boxes}, count=len(examples))
 
-    def read(self, picture):
-        """Return one picture as the model takes it, and its own (height, width)."""
-        return read_picture(picture, self.image_size, self.channels, self.resizing)
-
     def _read(self, picture):
         return self.read(picture)[0]
-
-
-def read_picture(picture, image_size, channels, resizing):
-    """Return (float32 (height, width, channels) from 0 to 1 of this size, the picture's own size).
-
-    Args:
-        picture: path, bytes of a file, or array (H, W, C), uint8 or floats from 0 to 1.
-    """
-    mode = "grayscale" if channels == 1 else "rgb"
-    if isinstance(picture, str | pathlib.Path):
-        if not pathlib.Path(picture).is_file():
-            raise ValueError(f"There is no file {picture}: this model wants picture files.")
-        pixels = decode_picture(read_bytes(picture), picture, mode)
-    elif isinstance(picture, bytes):
-        pixels = decode_picture(picture, "A picture", mode)
-    else:
-        pixels = np.asarray(picture)
-        if pixels.ndim != 3 or pixels.shape[2] != channels or not pixels.size:
-            raise ValueError(
-                f"A picture of shape {pixels.shape}: expected (height, width, {channels})."
-            )
-        pixels = scale_pixels(pixels)
-    return resize_picture(pixels, image_size, resizing), pixels.shape[:2]
-
-
-def read_pictures(pictures, preprocessor):
-    """Return a function of indices (B,) to float32 (B, H, W, C), which keeps what fits into 4 GiB.
-
-    Args:
-        pictures: list of paths, bytes or arrays, which `preprocessor.read` reads and resizes.
-    """
-    shape = (*preprocessor.image_size, preprocessor.channels)
-    stored, most = {}, MOST_BYTES // int(np.prod(shape))
-
-    def load(index):
-        if index in stored:
-            return stored[index]
-        picture, _ = preprocessor.read(pictures[index])
-        picture = np.rint(picture * 255).astype("uint8")
-        if len(stored) < most:
-            stored[index] = picture
-        return picture
-
-    def read(indices):
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            return scale_pixels(np.stack(list(pool.map(load, map(int, indices)))))
-
-    return read
 
 
 def pad_objects(examples, names):

@@ -5,19 +5,14 @@ import pathlib
 
 import numpy as np
 
-from keras_attention.core.checks import check_height_and_width, check_whole_number
+from keras_attention.data.preprocessors.pictures import PictureOwner
 from keras_attention.data.preprocessors.resizing import Resizing
-from keras_attention.data.readers.image_folders import read_image
 from keras_attention.data.readers.images import scale_pixels
 from keras_attention.data.tokenizers.vocabulary import Labels
-from keras_attention.files.manifest import record_files
-
-LABELS = "labels.txt"
-MOST_CHANNELS = 1024
 
 
 @dataclasses.dataclass(frozen=True)
-class ImagePreprocessor:
+class ImagePreprocessor(PictureOwner):
     """Turns pictures into the inputs of `ka.models.vision_transformer`.
 
     Args:
@@ -45,12 +40,8 @@ class ImagePreprocessor:
     resizing: Resizing = Resizing()
 
     def __post_init__(self):
-        if not isinstance(self.labels, Labels):
-            object.__setattr__(self, "labels", Labels(self.labels))
-        owner = "ImagePreprocessor"
-        size = check_height_and_width(owner, "image_size", self.image_size)
-        object.__setattr__(self, "image_size", tuple(size))
-        check_whole_number(owner, "channels", self.channels, most=MOST_CHANNELS)
+        self.check_labels()
+        self.check_sizes()
         self.resizing.check_image_size(self.image_size)
 
     def __call__(self, pictures, invert=False):
@@ -60,21 +51,11 @@ class ImagePreprocessor:
 
     def _read(self, picture):
         if isinstance(picture, str | pathlib.Path):
-            if pathlib.Path(picture).is_dir():
-                raise ValueError(f"{picture} is a folder: name the picture files in it.")
-            if not pathlib.Path(picture).is_file():
-                raise ValueError(f"There is no file {picture}: this model wants picture files.")
-            mode = "grayscale" if self.channels == 1 else "rgb"
-            return read_image(picture, self.image_size, mode, self.resizing)
+            return self.read(picture)[0]
         pixels = np.asarray(picture)
-        if pixels.shape != (*self.image_size, self.channels):
+        if pixels.shape != self.image_shape:
             raise ValueError(
-                f"A picture of shape {pixels.shape}: expected {(*self.image_size, self.channels)}, "
-                "or the path of a file, which is resized."
+                f"A picture of shape {pixels.shape}: expected {self.image_shape}, or the path of a "
+                "file, which is resized."
             )
         return scale_pixels(pixels)
-
-    def save(self, folder):
-        """Writes the labels into `folder`; the sizes are in the task's entries of the manifest."""
-        Labels(self.labels.names).save(pathlib.Path(folder) / LABELS)
-        record_files(folder, LABELS)

@@ -4,10 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from keras_attention.core.checks import check_height_and_width, check_whole_number
-from keras_attention.data.columns import Columns, Computed, pad_rows
-from keras_attention.data.preprocessors.detection import read_picture, read_pictures
-from keras_attention.data.preprocessors.image import MOST_CHANNELS
+from keras_attention.data.columns import Columns, pad_rows
+from keras_attention.data.preprocessors.pictures import PictureOwner
 from keras_attention.data.preprocessors.resizing import Resizing
 from keras_attention.data.preprocessors.sequence import TargetTexts
 from keras_attention.data.tokenizers.entries import Characters, Words
@@ -15,7 +13,7 @@ from keras_attention.data.tokenizers.subwords import Subwords
 
 
 @dataclasses.dataclass(frozen=True)
-class ImageTextPreprocessor(TargetTexts):
+class ImageTextPreprocessor(TargetTexts, PictureOwner):
     """Turns pictures into the inputs of `ka.models.image_to_sequence`, texts into ids and back.
 
     Args:
@@ -45,10 +43,7 @@ class ImageTextPreprocessor(TargetTexts):
     resizing: Resizing = Resizing()
 
     def __post_init__(self):
-        owner = "ImageTextPreprocessor"
-        size = check_height_and_width(owner, "image_size", self.image_size)
-        object.__setattr__(self, "image_size", tuple(size))
-        check_whole_number(owner, "channels", self.channels, most=MOST_CHANNELS)
+        self.check_sizes()
         self.resizing.check_image_size(self.image_size)
 
     def __call__(self, pictures):
@@ -62,22 +57,10 @@ class ImageTextPreprocessor(TargetTexts):
         the longest text of all.
         """
         pairs = [(k, text) for k, example in enumerate(examples) for text in example.texts]
-        pictures = read_pictures([example.image for example in examples], self)
-        picture_of_text = np.array([k for k, _ in pairs])
+        pictures = [example.image for example in examples]
         ids = self.target_ids([text for _, text in pairs])
         inputs = {
-            "images": Computed(
-                lambda _, chosen: pictures(picture_of_text[chosen]), self.input_shape
-            ),
+            "images": self.compute_images(pictures, np.array([k for k, _ in pairs])),
             "target_ids": pad_rows([row[:-1] for row in ids], self.padding_id),
         }
         return Columns(inputs, pad_rows([row[1:] for row in ids], -1), count=len(pairs))
-
-    @property
-    def input_shape(self):
-        """Return (None, height, width, channels)."""
-        return (None, *self.image_size, self.channels)
-
-    def read(self, picture):
-        """Return one picture as the model takes it, and its own (height, width)."""
-        return read_picture(picture, self.image_size, self.channels, self.resizing)

@@ -1,23 +1,20 @@
 """`PixelLevelsPreprocessor`: pictures as token ids, a level for each pixel, and back."""
 
 import dataclasses
-import pathlib
 
 import numpy as np
 
-from keras_attention.core.checks import check_height_and_width, check_whole_number
+from keras_attention.core.checks import check_whole_number
 from keras_attention.data.columns import Columns
-from keras_attention.data.preprocessors.image import MOST_CHANNELS
+from keras_attention.data.preprocessors.pictures import PictureOwner
 from keras_attention.data.readers.images import scale_pixels
 from keras_attention.data.tokenizers.vocabulary import Labels
-from keras_attention.files.manifest import record_files
 
-LABELS = "labels.txt"
 MOST_LEVELS = 256
 
 
 @dataclasses.dataclass(frozen=True)
-class PixelLevelsPreprocessor:
+class PixelLevelsPreprocessor(PictureOwner):
     """Turns pictures into the tokens of a language model of pixels.
 
     (Parmar et al., 2018, *Image Transformer*, section 3; Chen et al., 2020, *Image GPT*.)
@@ -53,12 +50,9 @@ class PixelLevelsPreprocessor:
     num_levels: int = 16
 
     def __post_init__(self):
+        self.check_labels()
+        self.check_sizes()
         owner = "PixelLevelsPreprocessor"
-        if not isinstance(self.labels, Labels):
-            object.__setattr__(self, "labels", Labels(self.labels))
-        size = check_height_and_width(owner, "image_size", self.image_size)
-        object.__setattr__(self, "image_size", tuple(size))
-        check_whole_number(owner, "channels", self.channels, most=MOST_CHANNELS)
         check_whole_number(owner, "num_levels", self.num_levels, least=2, most=MOST_LEVELS)
 
     @property
@@ -108,8 +102,3 @@ class PixelLevelsPreprocessor:
         """Pictures uint8 (n, H, W, C) of their levels, ints (n, H · W · C)."""
         pixels = np.clip(np.asarray(levels), 0, self.num_levels - 1) / (self.num_levels - 1)
         return np.rint(255 * pixels).astype("uint8").reshape(-1, *self.image_size, self.channels)
-
-    def save(self, folder):
-        """Writes the labels into `folder`; the sizes are in the task's entries of the manifest."""
-        self.labels.save(pathlib.Path(folder) / LABELS)
-        record_files(folder, LABELS)
