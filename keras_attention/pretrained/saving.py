@@ -72,7 +72,11 @@ def save(model, folder, *, checkpoint=None, labels=None):
         labels = task.preprocessor.labels.names
     tensors, config = collect(model, source, labels)
     if task is not None and model.name == "text_classifier":
-        config |= _write_kind(task, config)
+        several = "multi_label_classification"  # labels that are decisions of their own
+        if task.builder == "multi_label_classifier":
+            config["problem_type"] = several
+        elif config.get("problem_type") == several:
+            config["problem_type"] = "single_label_classification"
     with make_workplace(folder) as new:
         new.mkdir()
         for pattern in COPIED:
@@ -274,14 +278,6 @@ def _write_labels(model, labels):
         "id2label": {str(i): label for i, label in enumerate(labels)},
         "label2id": {label: i for i, label in enumerate(labels)},
     }
-
-
-def _write_kind(task, config):
-    """The entry of config.json that says whether labels of a text are decisions of their own."""
-    if task.builder == "multi_label_classifier":
-        return {"problem_type": "multi_label_classification"}
-    several = config.get("problem_type") == "multi_label_classification"
-    return {"problem_type": "single_label_classification"} if several else {}
 
 
 def write_tensors(path, tensors):

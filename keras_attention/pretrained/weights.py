@@ -172,20 +172,14 @@ def name_weights(model):
     for layer in keras_internals.all_layers(model):
         if isinstance(layer, keras.Model):
             continue
-        path = _without_numbers(paths[id(layer)], layer)
+        kind = re.sub(r"(?<!^)(?=[A-Z])", "_", type(layer).__name__).lower()
+        # Keras gives a number to names that it makes of a class once more.
+        path = re.sub(rf"(^|/){kind}_\d+$", rf"\1{kind}", paths[id(layer)])
         for variable in keras_internals.own_variables(layer):
             name = f"{path}/{variable.name}"
             if found.setdefault(name, variable) is not variable:
                 raise ValueError(f"{model.name} has two weights called {name}.")
     return found
-
-
-def _without_numbers(path, layer):
-    """A path whose last name is without the number that Keras gives to repeated ones."""
-    kind = re.sub(r"(?<!^)(?=[A-Z])", "_", type(layer).__name__).lower()
-    head, _, name = path.rpartition("/")
-    name = kind if re.fullmatch(rf"{kind}_\d+", name) else name
-    return f"{head}/{name}" if head else name
 
 
 @dataclasses.dataclass(frozen=True)

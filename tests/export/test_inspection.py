@@ -7,6 +7,7 @@ import keras_attention as ka
 import keras_attention.export as export
 from keras_attention.export.checks.report import Signature, Tensor
 from keras_attention.export.inspection import Inspection, check_sizes, find_id_limits
+from tests.stacks import embed_characters
 
 
 def test_all_formats_tell_the_same_signature(exported):
@@ -97,8 +98,9 @@ def test_embeddings_that_read_one_input_tell():
 @pytest.mark.parametrize("quantization", [None, "int8_weights"])
 def test_a_file_tells_of_every_input(quantization, tmp_path):
     """Where one layer reads both, a model does not say whose embedding is whose; its file does."""
-    sizes = {"character_vocabulary_size": 11, "word_length": 4}
-    model = ka.models.sequence_labeler(3000, 5, **sizes, **SIZES)
+    model = ka.models.sequence_labeler(
+        3000, 5, embedding=embed_characters(11, word_length=4), **SIZES
+    )
     assert find_id_limits(model) == {}
     ka.export.to_litert(model, tmp_path / "m.tflite", quantization=quantization)
     found = ka.export.inspect(tmp_path / "m.tflite").id_limits

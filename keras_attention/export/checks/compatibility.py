@@ -155,7 +155,8 @@ class RuntimeCheck:
                 for tensor in getattr(signature, kind):
                     name = f"the {kind[:-1]} {tensor.name!r} of {signature.name}"
                     if tensor.dtype not in BROWSER_DTYPES:
-                        op = self._find_source(tensor.dtype)
+                        sources = (o for o in self.graph.operators if tensor.dtype in o.dtypes)
+                        op = next(sources, None)
                         at = f", which {self._blame(op)} gives" if op else ""
                         return (
                             f"{name} is {tensor.dtype}{at}; browsers take "
@@ -166,11 +167,6 @@ class RuntimeCheck:
             if shared := self.graph.shared.get(signature.name):
                 return f"{shared[0]!r} of {signature.name} is no tensor of its own", None
         return None
-
-    def _find_source(self, dtype):
-        """The first operator that gives a dtype, or None."""
-        operators = self.graph.operators
-        return next((op for op in operators if any(t.dtype == dtype for t in op.outputs)), None)
 
     def _blame(self, op):
         """The `Culprit` of an operator."""

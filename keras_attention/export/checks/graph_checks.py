@@ -37,7 +37,7 @@ def check_ops(graph, model):
         raise make_op_error([find_culprit(op, model) for op in foreign])
     _check_variables(graph, model)
     _check_axes(graph, model)
-    wide = [op for op in graph.operators if any(t.dtype == "int64" for t in op.outputs)]
+    wide = [op for op in graph.operators if "int64" in op.dtypes]
     if not wide:
         return []
     return [f"{len(wide)} ops compute in int64, the first {find_culprit(wide[0], model)}"]

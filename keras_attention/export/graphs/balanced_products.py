@@ -62,7 +62,10 @@ class _ProductFile(GraphFile):
                 factor = _choose_factor(*norm, floats)
                 if factor is None:
                     continue
-                self._store(buffer, floats * factor, products)
+                numbers, scales = round_rows(floats * factor)
+                self.model.buffers[buffer].data = numbers.reshape(-1).view("uint8")
+                for graph, product in products:
+                    graph.tensors[product.inputs[1]].quantization = self.scales_of(scales)
                 self._divide_inputs(products, (1 / factor).astype("float32"))
                 changed += 1
         return changed
@@ -164,13 +167,6 @@ class _ProductFile(GraphFile):
                     self.weights.append(self.weights.pop(place))  # the next one is another
                     return floats
         return None
-
-    def _store(self, buffer, floats, products):
-        """Rounds a kernel anew, for all `products` that read it."""
-        numbers, scales = round_rows(floats)
-        self.model.buffers[buffer].data = numbers.reshape(-1).view("uint8")
-        for graph, product in products:
-            graph.tensors[product.inputs[1]].quantization = self.scales_of(scales)
 
     def _divide_inputs(self, products, factor):
         """Puts a product with `factor` before each tensor that `products` read."""

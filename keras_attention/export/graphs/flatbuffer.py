@@ -43,6 +43,11 @@ class Operator:
     masked: bool
 
     @property
+    def dtypes(self):
+        """Those of its outputs, a set."""
+        return {tensor.dtype for tensor in self.outputs}
+
+    @property
     def name(self):
         """The name of what it computes, which holds the scopes of the layers around it."""
         return self.outputs[0].name if self.outputs else ""

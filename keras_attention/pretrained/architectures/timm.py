@@ -99,11 +99,12 @@ def head(config, builder, keywords, tensors):
     pooling = _find_pooling(config, arguments, tensors, builder)
     alone = said["registers"] and not said["size"].startswith("so150m")
     apart = arguments.flag("no_embed_class", bool(said["family"] == "deit3" or alone))
+    blocks = [re.match(r"blocks\.(\d{1,9})\.", tensor) for tensor in tensors]
     found = {
         "image_size": _find_image_size(config, arguments, tensors, patch_size, apart),
         "patch_size": tuple(patch_size),
         "num_channels": channels,
-        "num_layers": _count_blocks(tensors),
+        "num_layers": max((int(block[1]) + 1 for block in blocks if block), default=0),
         "num_heads": _find_heads(config, arguments, name, said["size"], width),
         "hidden_dim": width,
         "intermediate_dim": _read_shape(config, tensors, "blocks.0.mlp.fc1.weight", 2)[0],
@@ -136,11 +137,6 @@ def _read_shape(config, tensors, name, axes):
             f"{name} of {axes} axes."
         )
     return shape
-
-
-def _count_blocks(tensors):
-    found = (re.match(r"blocks\.(\d{1,9})\.", name) for name in tensors)
-    return max((int(name[1]) + 1 for name in found if name), default=0)
 
 
 def _count_prefix(tensors):
