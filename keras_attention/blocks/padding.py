@@ -1,31 +1,7 @@
-"""`Padding`: the id that fills rows of token ids up, and `find_padding`, which looks it up."""
-
-import dataclasses
+"""`find_padding`: the padding id of a model, which its embedding owns."""
 
 from keras_attention.blocks.token_embedding import TokenDropout, TokenEmbedding
-
-
-@dataclasses.dataclass(frozen=True)
-class Padding:
-    """The id that fills rows of token ids up.
-
-    Attributes:
-        id: int, the id that is no token; None where every id is a token.
-        may_come: bool, False where the embedding takes only rows without padding.
-    """
-
-    id: int | None = 0
-    may_come: bool = True
-
-    @property
-    def filler(self):
-        """The id that stands where there is no token: `id`, or 0."""
-        return self.id or 0
-
-    @property
-    def masked(self):
-        """The id that a mask looks for, or None where there is nothing to mask."""
-        return self.id if self.may_come else None
+from keras_attention.core.padding import Padding
 
 
 def find_padding(layers):

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from keras_attention.blocks.padding import Padding
+from keras_attention.core.padding import Padding
 
 MOST = 8  # batches of examples that are read; an export is no evaluation
 

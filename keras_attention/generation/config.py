@@ -4,8 +4,8 @@ import dataclasses
 
 from keras import ops
 
-from keras_attention.blocks.padding import Padding
 from keras_attention.core import checks
+from keras_attention.core.padding import Padding
 from keras_attention.generation import constraints as constraint_parts
 from keras_attention.generation import penalties as penalty_parts
 from keras_attention.generation import samplers

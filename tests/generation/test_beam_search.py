@@ -5,7 +5,7 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
-from keras_attention.blocks.padding import Padding
+from keras_attention.core.padding import Padding
 from tests.generation.toy import Toy
 
 G = ka.generation

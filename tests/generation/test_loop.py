@@ -7,7 +7,7 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
-from keras_attention.blocks.padding import Padding
+from keras_attention.core.padding import Padding
 from keras_attention.generation import loop
 from keras_attention.generation.config import make_config
 from keras_attention.generation.inputs import prepare_inputs

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 from keras import ops
 
-from keras_attention.blocks.padding import Padding
+from keras_attention.core.padding import Padding
 
 
 class Toy:

@@ -7,8 +7,8 @@ import keras
 import numpy as np
 
 from keras_attention.blocks import LengthMask
-from keras_attention.blocks.padding import Padding
 from keras_attention.core import keras_internals
+from keras_attention.core.padding import Padding
 from keras_attention.export import batches
 from keras_attention.export.errors import ExportError, first_line
 from keras_attention.generation.cache import NUM_SAMPLES

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from keras_attention.blocks.padding import Padding
+from keras_attention.core.padding import Padding
 from keras_attention.export import backend, batches
 from keras_attention.export.checks import compiled_model, gpu_delegate, runner
 from keras_attention.export.checks.cases import Case, run_model

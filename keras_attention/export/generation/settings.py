@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from keras_attention.blocks.padding import Padding
 from keras_attention.core import checks
+from keras_attention.core.padding import Padding
 from keras_attention.device.litert_generator import CONTRACT
 from keras_attention.generation import samplers
 from keras_attention.generation.config import choose_padding, make_config
