@@ -2,21 +2,19 @@
 
 import keras
 
-from keras_attention import normalizers, positions, scores
-from keras_attention.attention import kernels
+from keras_attention import normalizers, positions
 
 
-def check_positive(**sizes):
+def check_positive(optional=(), **sizes):
+    """Refuses sizes that are not positive ints. Those named in `optional` may be None."""
     for name, size in sizes.items():
+        if name in optional and size is None:
+            continue
         if not isinstance(size, int) or size <= 0:
             raise ValueError(
                 f"Received an invalid value for argument `{name}`, expected a positive integer. "
                 f"Received: {name}={size}"
             )
-
-
-def check_positive_or_none(**sizes):
-    check_positive(**{name: size for name, size in sizes.items() if size is not None})
 
 
 def check_same_keys(value_shape, key_shape):
@@ -47,13 +45,6 @@ def check_sink(normalizer):
             f"sink=True with normalizer={normalizer!r}: plus_one is a sink fixed at 0. "
             "Leave out one of the two."
         )
-
-
-def get_implementation(name):
-    """Return the name of a kernel, or None for the rule."""
-    if name is not None:
-        kernels.get_kernel(name)
-    return name
 
 
 def require_dense(name):
@@ -112,14 +103,13 @@ def as_shape(output_shape):
     return tuple(sizes)
 
 
-def get_score(identifier, dtype):
-    """Return the score that `identifier` means, which may not be None."""
-    return _required("score", scores.get(identifier, dtype=dtype))
-
-
-def get_normalizer(identifier, dtype):
-    """Return the normalizer that `identifier` means, which may not be None."""
-    return _required("normalizer", normalizers.get(identifier, dtype=dtype))
+def require_part(family, part):
+    """Return `part` of the family called `family`, which may not be None."""
+    if part is None:
+        raise ValueError(
+            f"{family}=None: attention needs a {family}. Leave it out for the default."
+        )
+    return part
 
 
 def get_position(identifier, dtype):
@@ -140,11 +130,3 @@ def check_rotates_only(part):
             f"position={part!r} does more than rotate ({', '.join(sorted(part.roles))}), and only "
             "rotation finds room in this layer's compressed keys. Use one that rotates: rotary."
         )
-
-
-def _required(family, part):
-    if part is None:
-        raise ValueError(
-            f"{family}=None: attention needs a {family}. Leave it out for the default."
-        )
-    return part

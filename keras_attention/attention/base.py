@@ -6,7 +6,7 @@ import operator
 
 import keras
 
-from keras_attention import masks
+from keras_attention import masks, normalizers, scores
 from keras_attention.attention import (
     arguments,
     axes,
@@ -105,9 +105,8 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
     ```
     """
 
-    num_heads, key_dim = 1, None
+    num_heads, key_dim, num_memory_slots = 1, None, 0
     attention_axes = None  # all but batch and features
-    num_memory_slots = 0
     remembers_segments = False  # whether it attends to the hidden states of earlier segments
     hands_on_scores = False  # whether it adds the scores of the layer below to its own
     _parts = ("score", "normalizer", "mask")  # those that are arguments, beside the position
@@ -128,13 +127,15 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.score = arguments.get_score(score, self.dtype_policy)
-        self.normalizer = arguments.get_normalizer(normalizer, self.dtype_policy)
+        dtype = self.dtype_policy
+        self.score = arguments.require_part("score", scores.get(score, dtype))
+        self.normalizer = arguments.require_part("normalizer", normalizers.get(normalizer, dtype))
         self.mask = masks.get(mask)
-        self.position = arguments.get_position(position, self.dtype_policy)
+        self.position = arguments.get_position(position, dtype)
         self.dropout, self.seed = dropout, seed
-        self.implementation = arguments.get_implementation(implementation)
-        self.padding = padding
+        if implementation is not None:
+            kernels.get_kernel(implementation)  # or an error
+        self.implementation, self.padding = implementation, padding
         checks.check_choice(self, "padding", (None, "right"))
         self._dropout_layer = None
 
@@ -212,8 +213,7 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
             )
         if key_mask is not None and key_mask is not value_mask:
             value_mask = masks.all_of(value_mask, key_mask)
-        if value_segment_ids is None:
-            value_segment_ids = segment_ids
+        value_segment_ids = segment_ids if value_segment_ids is None else value_segment_ids
         if value is query and key is value:  # positions of either are of both
             query_positions = value_positions if query_positions is None else query_positions
             value_positions = query_positions if value_positions is None else value_positions
@@ -258,11 +258,9 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
         if self.remembers_segments:
             past = segment_memory.join_past(self, query, values, keys, visibility)
             values, keys, visibility = past
-        cached = None
         if 1 in attended:
-            cached = kv_cache.extend_cache(self, query, values, keys, visibility)
-        if cached is not None:
-            return *cached, True
+            if cached := kv_cache.extend_cache(self, query, values, keys, visibility):
+                return *cached, True
         if self.padding == "right" and values is value:
             visibility = visibility.with_lengths_of_masks()
         return self.project_key_value(values, keys, visibility), visibility, False

@@ -122,8 +122,10 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         talking_heads=False,
         **kwargs,
     ):
-        arguments.check_positive(num_heads=num_heads, key_dim=key_dim)
-        arguments.check_positive_or_none(
+        arguments.check_positive(
+            ("value_dim", "sliding_window", "num_key_value_heads"),
+            num_heads=num_heads,
+            key_dim=key_dim,
             value_dim=value_dim,
             sliding_window=sliding_window,
             num_key_value_heads=num_key_value_heads,

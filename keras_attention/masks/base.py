@@ -86,10 +86,9 @@ class Mask:
         """
 
     def reach(self):
-        """Return a bound on the pairs that this mask allows, as a `Reach`; by default none.
+        """Return a bound on the allowed positions, as a `Reach`, by default none.
 
-        It bounds positions: a kernel that cuts a band out of tensors may use it where positions
-        count up by one along them, from any start.
+        A kernel that cuts a band out of tensors may use it where positions count up by one.
 
         Example:
 
@@ -128,26 +127,14 @@ class Mask:
     def global_tokens(self):
         """Return positions that attend, or are attended to, outside `band()`: a sorted tuple.
 
-        Example:
-
-        ```python
-        import keras_attention as ka
-
-        assert (ka.masks.Window(128) | ka.masks.Global(2)).global_tokens() == (0, 1)
-        ```
+        Example: `(ka.masks.Window(128) | ka.masks.Global(2)).global_tokens() == (0, 1)`
         """
         return self.reach().tokens
 
     def density(self, query_length, key_length=None):
         """Return the share of allowed pairs, 0.0 to 1.0, for T queries and S (or T) keys.
 
-        Example:
-
-        ```python
-        import keras_attention as ka
-
-        assert ka.masks.Causal().density(4) == 10 / 16
-        ```
+        Example: `ka.masks.Causal().density(4) == 10 / 16`
         """
         query_length, key_length = _check_lengths("density", query_length, key_length)
         rows = 1 + 2**22 // key_length  # a few million pairs at a time
@@ -160,14 +147,7 @@ class Mask:
     def to_numpy(self, query_length, key_length=None):
         """Return the mask as a NumPy bool array (T, S), for T queries and S (or T) keys.
 
-        Example:
-
-        ```python
-        import numpy as np
-        import keras_attention as ka
-
-        assert np.array_equal(ka.masks.Causal().to_numpy(3), np.tri(3, dtype=bool))
-        ```
+        Example: `ka.masks.Causal().to_numpy(3)` is `np.tri(3, dtype=bool)`
         """
         query_length, key_length = _check_lengths("to_numpy", query_length, key_length)
         return _compute_cells(self, range(query_length), key_length)

@@ -5,6 +5,7 @@ import dataclasses
 import keras
 from keras import ops
 
+from keras_attention import normalizers, scores
 from keras_attention.attention import arguments
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.core import checks, keras_internals, shapes
@@ -118,8 +119,9 @@ class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropo
         self.cell, self.attention = cells.check_cell(cell), attention
         checks.check_choice(self, "attention", DEFAULT_SCORES)
         score = DEFAULT_SCORES[attention] if score is None else score
-        self.score = arguments.get_score(score, self.dtype_policy)
-        self.normalizer = arguments.get_normalizer(normalizer, self.dtype_policy)
+        dtype = self.dtype_policy
+        self.score = arguments.require_part("score", scores.get(score, dtype))
+        self.normalizer = arguments.require_part("normalizer", normalizers.get(normalizer, dtype))
         self.attention_dim, self.input_feeding = attention_dim, input_feeding
         self.local = get_local_window(local)
         self.coverage, self.encoded_dim = coverage, encoded_dim

@@ -49,51 +49,50 @@ class _Ring:
         output = jax.ShapeDtypeStruct((*number.shape[:3], width), "float32")
         start = jax.ShapeDtypeStruct((), "int32")
         self.state = (number, output, number)
-        with jax.sharding.use_abstract_mesh(_share_mesh(self.mesh)):
+        kinds = [
+            jax.sharding.AxisType.Manual if name == SEQUENCE else jax.sharding.AxisType.Auto
+            for name in self.mesh.axis_names
+        ]
+        shares = self.mesh.abstract_mesh.update(
+            axis_types=tuple(kinds)
+        )  # as a share's code sees it
+        with jax.sharding.use_abstract_mesh(shares):
             self.add, added = _open_closure(tile.add, rows, columns, start, self.state)
             self.sums, summed = _open_closure(tile.normalized, rows, columns, start, number)
         self.read = (added, summed)
 
     def __call__(self, rows, columns, sink):
+        specs = (_specs(rows, ROW_AXES), _specs(columns, COLUMN_AXES), WHOLE, WHOLE)
+        floats = (_specs(_floats(rows), ROW_AXES), _specs(_floats(columns), COLUMN_AXES))
+        by_length, by_head = _along(1, 4), _along(2, 4)
+        compute = self._share(self._forward, specs, (by_length, by_head))
+        differentiate = self._share(
+            self._backward, (*specs, by_length, by_head, by_length), (*floats, WHOLE, WHOLE)
+        )
+
         @jax.custom_vjp
         def attention(rows, columns, read, sink):
             return forward(rows, columns, read, sink)[0]
 
         def forward(rows, columns, read, sink):
-            output, last = self._share_forward(rows, columns, read[0], sink)
+            output, last = compute(rows, columns, read[0], sink)
             return output, (rows, columns, read, sink, output, last)
 
-        def backward(kept, upstream):
-            rows, columns, (added, summed), sink, output, last = kept
-            gradients = self._share_backward(rows, columns, summed, sink, output, last, upstream)
-            of_rows, of_columns, of_summed, of_sink = gradients
-            return of_rows, of_columns, ([None] * len(added), of_summed), of_sink
+        def backward(saved, upstream):
+            rows, columns, (added, summed), sink, *results = saved
+            gradients = differentiate(rows, columns, summed, sink, *results, upstream)
+            of_rows, of_columns, of_floats, of_sink = gradients
+            of_floats = iter(of_floats)
+            of_summed = [next(of_floats) if _is_float(x) else None for x in summed]
+            return (
+                {name: of_rows.get(name) for name in rows},
+                {name: of_columns.get(name) for name in columns},
+                ([None] * len(added), of_summed),
+                of_sink,
+            )
 
         attention.defvjp(forward, backward)
         return attention(rows, columns, self.read, sink)
-
-    def _share_forward(self, rows, columns, read, sink):
-        """Return `_forward` on every device's share."""
-        given = (_specs(rows, ROW_AXES), _specs(columns, COLUMN_AXES), WHOLE, WHOLE)
-        made = (_along(1, 4), _along(2, 4))
-        return self._share(self._forward, given, made)(rows, columns, read, sink)
-
-    def _share_backward(self, rows, columns, read, sink, output, last, upstream):
-        """Return `_backward` on every device's share, with None for what is not float."""
-        given = (_specs(rows, ROW_AXES), _specs(columns, COLUMN_AXES), WHOLE, WHOLE)
-        made = (_specs(_floats(rows), ROW_AXES), _specs(_floats(columns), COLUMN_AXES))
-        by_length, by_head = _along(1, 4), _along(2, 4)
-        share = self._share(
-            self._backward, (*given, by_length, by_head, by_length), (*made, WHOLE, WHOLE)
-        )
-        found = share(rows, columns, read, sink, output, last, upstream)
-        of_rows, of_columns = (
-            {name: of_part.get(name) for name in part}
-            for of_part, part in zip(found, (rows, columns), strict=False)
-        )
-        of_floats = iter(found[2])
-        of_read = [next(of_floats) if _is_float(x) else None for x in read]
-        return of_rows, of_columns, of_read, found[3]
 
     def _share(self, function, given, made):
         """Run `function` on each device's share of the sequence. The compiler splits other axes."""
@@ -256,13 +255,6 @@ def plan_hops(devices, length, keys, reach=None):
     ]
     skipped, first = max(gaps)
     return (0, devices) if len(needed) == devices else (first, devices - skipped)
-
-
-def _share_mesh(mesh):
-    """Return the mesh as code sees it that runs on each device's share of the sequence."""
-    kinds = {SEQUENCE: jax.sharding.AxisType.Manual}
-    kinds = [kinds.get(name, jax.sharding.AxisType.Auto) for name in mesh.axis_names]
-    return mesh.abstract_mesh.update(axis_types=tuple(kinds))
 
 
 def _open_closure(function, *shapes):
