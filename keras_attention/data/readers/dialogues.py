@@ -6,7 +6,7 @@ import pathlib
 from keras_attention.core.checks import check_whole_number
 from keras_attention.data.dataset import DataSet
 from keras_attention.data.problems import report_problems
-from keras_attention.data.readers.columns import UTF_8, line_error, read_lines
+from keras_attention.data.readers.columns import UTF_8, line_error, read_lines, read_objects
 from keras_attention.data.readers.pairs import Pair
 from keras_attention.data.splits import read_parts
 from keras_attention.files.io import parse_json, quote_value
@@ -170,29 +170,18 @@ def holds_dialogues(path, encoding=UTF_8):
 
 def _read_lines(path, problems, encoding):
     dialogues = []
-    for number, line in read_lines(path, encoding):
-        if line.strip():
-            with problems.note():
-                dialogues.append(_read_object(path, number, line))
+    for number, content in read_objects(path, encoding, problems):
+        with problems.note():
+            turns = _find_turns(content, functools.partial(line_error, path, number))
+            try:
+                dialogues.append(_check(turns))
+            except (ValueError, TypeError) as problem:
+                raise ValueError(f"{path}:{number}: {problem}") from problem
     return dialogues
-
-
-def _read_object(path, number, line):
-    """Return the dialogue of an object on line `number`."""
-    try:
-        content = parse_json(line)
-    except ValueError as problem:
-        raise line_error(path, number, f"no JSON: {problem}") from problem
-    turns = _find_turns(content, functools.partial(line_error, path, number))
-    try:
-        return _check(turns)
-    except (ValueError, TypeError) as problem:
-        raise ValueError(f"{path}:{number}: {problem}") from problem
 
 
 def _find_turns(content, error):
     """Return the turns of an object of JSON, a list: its own, or those of its messages."""
-    content = content if isinstance(content, dict) else {}
     if isinstance(content.get("turns"), list):
         return content["turns"]
     if not isinstance(content.get("messages"), list):

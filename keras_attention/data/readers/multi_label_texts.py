@@ -28,8 +28,7 @@ class MultiLabelText(typing.NamedTuple):
         Without `dev`, a part of train becomes it.
 
         Args:
-            labels: names of the labels in the order of their ids. None sorts those that are there,
-                whole numbers by their value.
+            labels: as in `Text.collect`.
 
         ```python
         import keras_attention as ka

@@ -6,10 +6,10 @@ import typing
 
 from keras_attention.data.dataset import DataSet
 from keras_attention.data.problems import report_problems
-from keras_attention.data.readers.columns import UTF_8, line_error, read_lines
+from keras_attention.data.readers.columns import UTF_8, line_error, read_lines, read_objects
 from keras_attention.data.splits import hold_out, read_parts
 from keras_attention.files.fields import Fields
-from keras_attention.files.io import parse_json, prefix_errors, quote_value, read_json
+from keras_attention.files.io import prefix_errors, quote_value, read_json
 
 SENTENCES = "wiki-sentences.tsv"  # of QAMR, beside its questions
 SUFFIXES = (".json", ".jsonl", ".tsv")
@@ -206,19 +206,14 @@ def _read_text(fields, name):
 def _read_lines(path, problems):
     """Return an object on each line."""
     questions = []
-    for number, line in read_lines(path, UTF_8):
-        if line.strip():
-            with problems.note():
-                questions.append(_read_object(path, number, line))
+    for number, content in read_objects(path, UTF_8, problems):
+        with problems.note():
+            questions.append(_read_object(path, number, content))
     return questions
 
 
-def _read_object(path, number, line):
+def _read_object(path, number, content):
     """Return the `Question` of an object on line `number`."""
-    try:
-        content = parse_json(line)
-    except ValueError as problem:
-        raise line_error(path, number, f"no JSON: {problem}") from problem
     fields = Fields(f"{path}:{number}", content)
     lists = fields.object("answers")
     texts, starts = lists.entries("text"), lists.entries("answer_start")
