@@ -7,7 +7,12 @@ from keras_attention.data.dataset import DataSet
 from keras_attention.data.problems import report_problems
 from keras_attention.data.readers.columns import UTF_8
 from keras_attention.data.readers.conllu import COLUMNS, read_words
-from keras_attention.data.readers.tfds_builder import find_builder, find_splits, prepare_builder
+from keras_attention.data.readers.tfds_builder import (
+    find_builder,
+    find_splits,
+    iterate_features,
+    prepare_builder,
+)
 from keras_attention.data.splits import read_parts
 from keras_attention.files.extras import import_tfds
 
@@ -168,21 +173,14 @@ def from_tfds_trees(name, *, splits=None, dev_fraction=0.1, seed=0, data_dir=Non
 
 
 def _read_split(builder, split):
-    features, names = builder.info.features, ("tokens", "head", "deprel")
-    relations = getattr(features["deprel"].feature, "names", None)
-    dataset = builder.as_dataset(split=split).map(lambda x: {name: x[name] for name in names})
+    names = getattr(builder.info.features["deprel"].feature, "names", None)
     trees = []
-    for batch in dataset.ragged_batch(1024):
-        for example in zip(*(batch[name].numpy() for name in names), strict=True):
-            rows = [
-                (
-                    token.decode("utf-8"),
-                    int(head),
-                    relations[relation] if relations else relation.decode("utf-8"),
-                )
-                for token, head, relation in zip(*example, strict=True)
-                if head.isdigit()
-            ]
-            if rows:
-                trees.append(DependencyTree(*zip(*rows, strict=True)))
+    for example in iterate_features(builder, ("tokens", "head", "deprel"), split):
+        rows = [
+            (token.decode("utf-8"), int(head), names[name] if names else name.decode("utf-8"))
+            for token, head, name in zip(*example, strict=True)
+            if head.isdigit()
+        ]
+        if rows:
+            trees.append(DependencyTree(*zip(*rows, strict=True)))
     return trees

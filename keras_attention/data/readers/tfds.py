@@ -12,7 +12,12 @@ from keras_attention.data.readers.pairs import Pair
 from keras_attention.data.readers.questions import Answer, Question
 from keras_attention.data.readers.tagged import Sentence
 from keras_attention.data.readers.texts import Text
-from keras_attention.data.readers.tfds_builder import find_builder, find_splits, prepare_builder
+from keras_attention.data.readers.tfds_builder import (
+    find_builder,
+    find_splits,
+    iterate_features,
+    prepare_builder,
+)
 from keras_attention.files.extras import import_tfds
 
 
@@ -238,13 +243,6 @@ def _list_labels(builder, columns):
     return (feature.feature if columns.kind == "label_sets" else feature).names
 
 
-def _iterate(builder, names, split):
-    """Yields the values of the features `names` of each example, as NumPy has them."""
-    dataset = builder.as_dataset(split=split).map(lambda x: tuple(x[name] for name in names))
-    for batch in dataset.ragged_batch(1024):  # three times as fast as one by one
-        yield from zip(*(column.numpy() for column in batch), strict=True)
-
-
 def _read_tagged(builder, columns, split):
     features = builder.info.features
     names = getattr(features[columns.label].feature, "names", None)
@@ -253,7 +251,7 @@ def _read_tagged(builder, columns, split):
     head = "head" if "head" in features and columns.inputs == "tokens" else None
     read = [name for name in (columns.inputs, columns.label, head) if name]
     sentences = []
-    for example in _iterate(builder, read, split):
+    for example in iterate_features(builder, read, split):
         rows = [
             (token.decode("utf-8"), names[tag] if names else tag.decode("utf-8"))
             for token, tag, *heads in zip(*example, strict=True)
@@ -269,7 +267,7 @@ HIDDEN = -1  # the label that TFDS gives where the authors keep it to themselves
 
 def _read_texts(builder, columns, split):
     names, texts = _list_labels(builder, columns), []
-    for text, label in _iterate(builder, (columns.inputs, columns.label), split):
+    for text, label in iterate_features(builder, (columns.inputs, columns.label), split):
         text = text.decode("utf-8").strip()
         if text and label != HIDDEN:
             texts.append(Text(text, names[label]))
@@ -280,7 +278,7 @@ def _read_label_sets(builder, columns, split):
     of_flags, names = isinstance(columns.label, tuple), _list_labels(builder, columns)
     read = (columns.inputs, *(columns.label if of_flags else (columns.label,)))
     texts = []
-    for text, *labels in _iterate(builder, read, split):
+    for text, *labels in iterate_features(builder, read, split):
         ids = np.flatnonzero(labels) if of_flags else np.unique(labels[0])
         if text := text.decode("utf-8").strip():
             texts.append((text, tuple(names[i] for i in ids)))
@@ -319,7 +317,7 @@ def find_pair(tfds, builder):
 
 
 def _read_pairs(builder, columns, split):
-    rows = _iterate(builder, (columns.inputs, columns.label), split)
+    rows = iterate_features(builder, (columns.inputs, columns.label), split)
     pairs = [tuple(text.decode("utf-8").strip() for text in row) for row in rows]
     # Sets that were gathered by machines have sentences without a translation.
     return [pair for pair in pairs if all(pair)]
@@ -327,7 +325,7 @@ def _read_pairs(builder, columns, split):
 
 def _read_running_text(builder, columns, split):
     """Several texts are joined by an empty line."""
-    rows = _iterate(builder, (columns.inputs,), split)
+    rows = iterate_features(builder, (columns.inputs,), split)
     return "\n\n".join(text.decode("utf-8") for (text,) in rows)
 
 
