@@ -1,4 +1,4 @@
-"""Scores of each class, and the confusion matrix, of labels that are known: without Keras."""
+"""Scores of each class, and the confusion matrix, in NumPy."""
 
 import collections
 
@@ -22,7 +22,7 @@ class ClassScores(dict):
         self.classes, self.confusion = classes, confusion
 
     def list_errors(self):
-        """(label, what it was taken for, how often, of how many), the most frequent first."""
+        """List (label, predicted label, count, count of the label), the most frequent first."""
         errors = [
             (label, taken, count, sum(row.values()))
             for label, row in (self.confusion or {}).items()
@@ -40,8 +40,8 @@ def score_labels(names, predicted, actual):
         predicted, actual: sequences of ints from 0 to L - 1.
 
     Returns:
-        `ClassScores` with `accuracy` and `macro_f1`, the mean F1 of the classes that are there or
-        are predicted; {} without examples.
+        `ClassScores` with `accuracy` and `macro_f1`, the mean F1 of the classes that occur or are
+        predicted. {} without examples.
     """
     counts = np.zeros((len(names), len(names)), int)
     np.add.at(counts, (np.asarray(actual, int), np.asarray(predicted, int)), 1)
@@ -50,7 +50,12 @@ def score_labels(names, predicted, actual):
     sums = counts.sum(axis=1), counts.sum(axis=0), np.diag(counts)
     accuracy = round(float(sums[2].sum() / counts.sum()), 6)
     scores = {"accuracy": accuracy, "macro_f1": _average_f1(*sums)}
-    return ClassScores(scores, score_each(names, *sums), _list_counts(names, counts))
+    confusion = {
+        name: {names[k]: int(row[k]) for k in np.flatnonzero(row)}
+        for name, row in zip(names, counts, strict=True)
+        if row.any()
+    }
+    return ClassScores(scores, score_each(names, *sums), confusion)
 
 
 def score_tags(names, predicted, actual, entities):
@@ -72,48 +77,40 @@ def score_tags(names, predicted, actual, entities):
         return of_tags
     counters = [collections.Counter() for _ in range(3)]
     for pair in zip(actual, predicted, strict=True):
-        there, given = (set(find_spans(tags)) for tags in pair)
-        for counter, spans in zip(counters, (there, given, there & given), strict=True):
+        true, guessed = (set(find_spans(tags)) for tags in pair)
+        for counter, spans in zip(counters, (true, guessed, true & guessed), strict=True):
             counter.update(label for _, _, label in spans)
     types = sorted({*counters[0], *counters[1]})
     sums = [np.array([counter[name] for name in types], int) for counter in counters]
-    there, given, both = (int(counts.sum()) for counts in sums)
-    entity_f1 = round(2 * both / max(there + given, 1), 6)
+    true, guessed, right = (int(counts.sum()) for counts in sums)
+    entity_f1 = round(2 * right / max(true + guessed, 1), 6)
     scores = {"entity_f1": entity_f1, **of_tags, "macro_f1": _average_f1(*sums)}
     return ClassScores(scores, score_each(types, *sums), of_tags.confusion)
 
 
 def _average_f1(actual, predicted, right):
-    """The mean F1 of classes that are there or are predicted. Arguments as for `score_each`."""
+    """Compute the mean F1 of classes that occur or are predicted, from `score_each`'s arrays."""
     total = actual + predicted
     scores = 2 * right[total > 0] / total[total > 0]
     return round(float(scores.mean()), 6) if len(scores) else 0.0
 
 
 def score_each(names, actual, predicted, right):
-    """{label: its precision, recall, F1 and count}, without labels that never occur.
+    """Return {label: its precision, recall, F1 and count}, without labels that never occur.
 
     Args:
         names: list of str, L labels.
-        actual, predicted, right: int arrays (L,): how often each label is there, is predicted, and
-            is predicted where it is there.
+        actual, predicted, right: int arrays (L,): how often each label occurs, is predicted, and is
+            predicted correctly.
     """
     classes = {}
     for name, *numbers in zip(names, actual, predicted, right, strict=True):
-        there, given, both = (int(number) for number in numbers)
-        if there or given:
+        count, guessed, correct = (int(number) for number in numbers)
+        if count or guessed:
             classes[name] = {
-                "precision": round(both / max(given, 1), 6),
-                "recall": round(both / max(there, 1), 6),
-                "f1": round(2 * both / (there + given), 6),
-                "count": there,
+                "precision": round(correct / max(guessed, 1), 6),
+                "recall": round(correct / max(count, 1), 6),
+                "f1": round(2 * correct / (count + guessed), 6),
+                "count": count,
             }
     return classes
-
-
-def _list_counts(names, counts):
-    return {
-        name: {names[k]: int(row[k]) for k in np.flatnonzero(row)}
-        for name, row in zip(names, counts, strict=True)
-        if row.any()
-    }
