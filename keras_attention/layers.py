@@ -1,7 +1,5 @@
 """Every Keras layer of the package: `ka.layers.Learned` is `ka.positions.Learned`.
 
-Example:
-
 ```python
 import keras_attention as ka
 

@@ -36,8 +36,6 @@ class AttentionPooling(keras.layers.Layer):
 
     Returns (B, D). Of padding alone it is what the two layers make of no token.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

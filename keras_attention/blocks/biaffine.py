@@ -38,8 +38,6 @@ class Biaffine(ProjectionOwner):
     Returns (B, T, T + 1), or (B, T, T + 1, N); dependents first, then heads. What
     `record_attention` shows of it is the softmax over heads, (B, 1, T, T + 1).
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -30,8 +30,6 @@ class BoxHead(ProjectionOwner):
     Returns (B, Q, 4): middle, width and height of each box as shares of the image's width
     and height, (cx, cy, w, h).
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -24,8 +24,6 @@ class MacaronBlock(EncoderBlock):
 
     Call arguments and masking: as in `EncoderBlock`.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -74,8 +72,6 @@ class ConformerBlock(MacaronBlock):
         normalization, dropout, stochastic_depth, layer_scale, epsilon, remat: as in `EncoderBlock`.
 
     Call arguments and masking: as in `EncoderBlock`. Padding changes no token.
-
-    Example:
 
     ```python
     import numpy as np

@@ -36,8 +36,6 @@ class ConvolutionModule(ProjectionOwner):
     Padding enters the convolution as 0, so that it changes no token, and is left out of the
     statistics of the batch. Returns (B, T, D); the mask passes through.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

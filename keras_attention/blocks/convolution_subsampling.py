@@ -32,8 +32,6 @@ class ConvolutionSubsampling(ProjectionOwner):
     every convolution as 0, so that it changes nothing. Piece by piece, in a decoding scope, pieces
     are multiples of `factor` frames.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

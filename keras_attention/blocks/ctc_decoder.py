@@ -23,8 +23,6 @@ class GreedyCTCDecoder(keras.layers.Layer):
 
     Returns int32 (B, T): the labels in the order in which they are heard, then `blank_id`.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -43,8 +43,6 @@ class DecoderBlock(EncoderBlock):
 
     Returns (B, T, D), or a pair of them, with the mask of the inputs.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -56,8 +56,6 @@ class EncoderBlock(IntegerInputs, keras.layers.Layer):
     A call argument that the attention does not take is an error. Returns (B, T, D), or a pair of
     them, with the mask of the inputs.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

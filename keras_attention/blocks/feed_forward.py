@@ -18,8 +18,6 @@ def gelu_tanh(x):
     Args:
         x: float tensor. Returns the same shape and dtype.
 
-    Example:
-
     ```python
     import keras
     import numpy as np
@@ -40,8 +38,6 @@ def quick_gelu(x):
 
     Args:
         x: float tensor. Returns the same shape and dtype.
-
-    Example:
 
     ```python
     import keras
@@ -97,8 +93,6 @@ class FeedForward(ProjectionOwner):
 
     Call arguments:
         inputs: (B, T, D). Returns the same shape; the mask passes through.
-
-    Example:
 
     ```python
     import numpy as np

@@ -31,8 +31,6 @@ class FilterAugment(keras.layers.Layer):
             settings gives them.
         training: bool; without it nothing happens.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

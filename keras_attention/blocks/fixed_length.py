@@ -21,8 +21,6 @@ class FixedLength(keras.layers.Layer):
 
     Returns (B, length, ...), without a mask.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

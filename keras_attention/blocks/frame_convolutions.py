@@ -28,8 +28,6 @@ class FrameConvolutions(keras.layers.Layer):
     Returns (B, ⌈T / factor⌉, D) with the mask of as many places: `count_vectors(T)`. Padding enters
     every convolution as 0, so that it changes nothing.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -23,8 +23,6 @@ class LengthMask(IntegerInputs, keras.layers.Layer):
 
     Returns the inputs, with 0 in place of padding, and an implicit mask, bool (B, T).
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -101,8 +101,6 @@ class LogMelSpectrogram(keras.layers.Layer):
     powers span 10 decades, of which int8 keeps two. Full int8 rounds the powers themselves: export
     a model of features then, and compute these outside.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

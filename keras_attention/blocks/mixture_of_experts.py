@@ -48,8 +48,6 @@ class MixtureOfExperts(ProjectionOwner):
     Padding is not routed, takes no slot, counts in no loss, and gives zeros. Returns the shape of
     the inputs; the mask passes through.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -18,8 +18,6 @@ class RMSNormalization(keras.layers.RMSNormalization):
     Call arguments:
         inputs: float, any shape. Returns the same shape and dtype.
 
-    Example:
-
     ```python
     import keras
     import numpy as np
@@ -45,8 +43,6 @@ class LayerScale(keras.layers.Layer):
 
     Call arguments:
         inputs: (..., D). Returns the same shape; the mask passes through.
-
-    Example:
 
     ```python
     import numpy as np

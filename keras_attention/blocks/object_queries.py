@@ -20,8 +20,6 @@ class ObjectQueries(keras.layers.Layer):
 
     Returns (B, Q, D).
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

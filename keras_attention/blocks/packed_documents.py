@@ -18,8 +18,6 @@ class PositionsInDocuments(IntegerInputs, keras.layers.Layer):
 
     Returns int32 (B, T): 0, 1, 2, ... in each document, 0 for padding.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

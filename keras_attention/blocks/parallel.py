@@ -23,8 +23,6 @@ class ParallelBlock(EncoderBlock):
 
     Call arguments and masking: as in `EncoderBlock`.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -45,8 +45,6 @@ class ParserState(IntegerInputs, keras.layers.Layer):
 
     While a model decodes token by token, words and counts are kept in its cache.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -196,8 +194,6 @@ class AllowedLogits(keras.layers.Layer):
     Call arguments:
         inputs: (..., V), logits.
         allowed: (..., V), 1 where an id may follow, and 0 where not.
-
-    Example:
 
     ```python
     import numpy as np

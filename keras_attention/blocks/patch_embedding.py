@@ -28,8 +28,6 @@ class ConvolutionStem(keras.layers.Layer):
         inputs: images (B, height, width, channels). Returns (B, height / s, width / s,
         filters[-1]), s the product of the strides, rounded up at each step.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -104,8 +102,6 @@ class PatchEmbedding(keras.layers.Layer):
         inputs: images (B, height, width, channels), float.
 
     Returns (B, T, D), T = num_prefix_tokens + height / patch · width / patch, patches row by row.
-
-    Example:
 
     ```python
     import numpy as np

@@ -22,8 +22,6 @@ class PathDropout(keras.layers.Layer):
     Raises:
         ValueError: the inputs are not a list of at least two tensors (B, D).
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -41,8 +41,6 @@ class Pooling(keras.layers.Layer):
     zeros in `"mean"`, `"max"`, `"root_sum"` and `"attention"`. In `"cls"` and `"last"` it gives its
     first vector.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -150,8 +148,6 @@ class FirstOf(IntegerInputs, keras.layers.Layer):
         inputs: (B, T, D). token_ids: int (B, T).
 
     Returns (B, D); the first vector of a text that does not hold the token.
-
-    Example:
 
     ```python
     import numpy as np

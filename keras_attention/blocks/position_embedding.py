@@ -19,8 +19,6 @@ class PositionEmbedding(keras.layers.Layer):
 
     Returns (B, T, D), with the mask of the inputs.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

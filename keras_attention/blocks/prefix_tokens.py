@@ -23,8 +23,6 @@ class PrefixTokens(keras.layers.Layer):
 
     Returns (B, P + T, D). Its mask is that of the inputs, with P tokens in front that are visible.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -32,8 +32,6 @@ class Repeat(IntegerInputs, keras.layers.Layer):
 
     Returns (B, T, D), with the mask of the inputs.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

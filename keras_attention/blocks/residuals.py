@@ -16,8 +16,6 @@ class Residual(Part):
     `x = add(x, after(f(before(x))))`, with scale and dropout between `after` and `add`. A residual
     of your own is a frozen dataclass that overrides some of these methods.
 
-    Example:
-
     ```python
     import dataclasses
     import keras
@@ -92,8 +90,6 @@ class PreNorm(Residual):
         final_norm: bool, whether a norm ends the stack. Where a norm follows what the vectors are
             pooled to, it can do without.
 
-    Example:
-
     ```python
     import keras_attention as ka
 
@@ -122,8 +118,6 @@ class PreNorm(Residual):
 class PostNorm(Residual):
     """`n(x + f(x))` (Vaswani et al., 2017, section 3.1), by name `"post"`.
 
-    Example:
-
     ```python
     import keras_attention as ka
 
@@ -147,8 +141,6 @@ class SandwichNorm(PreNorm):
 
     Args:
         first_norm, final_norm: bool, as in `PreNorm`: of the norm before the branch.
-
-    Example:
 
     ```python
     import keras_attention as ka
@@ -176,8 +168,6 @@ class ResidualWeight(keras.layers.Layer):
 
     Call arguments:
         inputs: of any shape. Returns the same shape; the mask passes through.
-
-    Example:
 
     ```python
     import numpy as np
@@ -215,8 +205,6 @@ class ReZero(Residual):
     There are no norms, and every block starts as the identity. The branches of a block share their
     α, as in the authors' Transformer. By name `"rezero"`.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -246,8 +234,6 @@ class ResiDual(Residual):
     The stream is a pair that starts as (x, x). A branch makes of (x, s) the pair
     (n(x + f(x)), s + f(x)); a stack ends with x + n(s). A block is called on one tensor, for the
     first, or on the pair, and returns the pair.
-
-    Example:
 
     ```python
     import keras
@@ -300,8 +286,6 @@ class DeepNorm(Residual):
         scale_initial: bool, whether to multiply initial weights by β. The attention then has to
             have `value_dense` and `output_dense`, as `MultiHeadAttention` has. Weights that exist
             before the block is built are left as they are.
-
-    Example:
 
     ```python
     import numpy as np

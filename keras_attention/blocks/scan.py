@@ -49,8 +49,6 @@ class Scan(IntegerInputs, keras.layers.Layer):
     Raises:
         ValueError: the blocks differ in a setting, or in the number or the shapes of their weights.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -23,8 +23,6 @@ class SpanLogits(IntegerInputs, keras.layers.Layer):
 
     Returns two tensors (B, T); places of the first text and padding have -100.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -32,8 +32,6 @@ class SpecAugment(keras.layers.Layer):
         mask: bool (B, T), True = a frame, those of a row first; from the implicit mask.
         training: bool; without it nothing happens.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

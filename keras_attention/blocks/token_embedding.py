@@ -57,8 +57,6 @@ class TokenEmbedding(IntegerInputs, keras.layers.Layer):
     Returns (B, T, D), with the mask `inputs != padding_id`, if any id is one and may come; or
     logits (B, T, vocabulary_size), float32, with the mask of the inputs.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -293,8 +291,6 @@ class SegmentEmbedding(IntegerInputs, ProjectionOwner):
 
     Returns (B, T, D), with the mask of the inputs.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -353,8 +349,6 @@ class TokenDropout(keras.layers.Layer):
 
     Call arguments:
         inputs: int token ids (B, T). Returns the same shape and dtype.
-
-    Example:
 
     ```python
     import numpy as np

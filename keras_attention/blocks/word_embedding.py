@@ -27,8 +27,6 @@ class CharacterEmbedding(IntegerInputs, ProjectionOwner):
 
     Returns (B, T, len(widths) · filters), with the mask of words that have a character.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -122,8 +120,6 @@ class WordEmbedding(IntegerInputs, ProjectionOwner):
         positions: int (T,) or (B, T), where the tokens are, for `tokens`. Default: 0, 1, 2, ...
 
     Returns (B, T, D), with the mask of the tokens, by the `padding_id` of their layer (else 0).
-
-    Example:
 
     ```python
     import numpy as np

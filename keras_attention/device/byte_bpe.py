@@ -28,8 +28,6 @@ class ByteBPE:
         form: `"NFC"`, `"NFD"`, `"NFKC"` or `"NFKD"`, of Unicode, that texts are brought into; None
             leaves them.
 
-    Example:
-
     ```python
     from keras_attention.device.byte_bpe import ByteBPE
 

@@ -32,8 +32,6 @@ class LiteRTGenerator:
             `source_padding_id` (both 0 by default), `constraints` (none by default), where there is
             no manifest.
 
-    Example:
-
     ```python
     import tempfile
     import keras_attention as ka

@@ -34,8 +34,6 @@ class WordPiece:
         longest_word: int, characters; longer words are unknown.
         cleanup: bool, whether decoding takes spaces before punctuation away.
 
-    Example:
-
     ```python
     from keras_attention.device.word_piece import WordPiece
 

@@ -33,8 +33,6 @@ def decoding_scope(cache, index):
         A context manager; its `cache` is the new one after the model has been called. Open a new
         scope for each call.
 
-    Example:
-
     ```python
     import keras
     import numpy as np
@@ -94,8 +92,6 @@ def initial_cache(model, batch_size, max_length, *, memory_length=None, dtype=No
     Raises:
         ValueError: names a layer that cannot take tokens piece by piece, or positions that end
             before `max_length`.
-
-    Example:
 
     ```python
     import keras_attention as ka

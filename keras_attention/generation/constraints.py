@@ -31,8 +31,6 @@ class Rule(Constraint):
     Args:
         function: `TokenHistory` -> bool (B, V) or (1, V). Registered with Keras, it can be saved.
 
-    Example:
-
     ```python
     import keras_attention as ka
     from keras import ops
@@ -62,8 +60,6 @@ class Allowed(Constraint):
     Args:
         ids: ints.
 
-    Example:
-
     ```python
     import keras_attention as ka
 
@@ -92,8 +88,6 @@ class Forbidden(Constraint):
     Args:
         ids: ints.
 
-    Example:
-
     ```python
     import keras_attention as ka
 
@@ -120,8 +114,6 @@ class MinimumLength(Constraint):
     Args:
         length: int, at least 0.
         end_token_ids: ints.
-
-    Example:
 
     ```python
     import keras_attention as ka
@@ -155,8 +147,6 @@ class AtFirst(Constraint):
     Args:
         constraint: `Constraint`, its config, or a function, which is a `Rule`.
 
-    Example:
-
     ```python
     import keras_attention as ka
 
@@ -187,8 +177,6 @@ class NoRepeatNGrams(Constraint):
 
     Args:
         size: int n; 1 forbids every token that was history.
-
-    Example:
 
     ```python
     import numpy as np
@@ -231,8 +219,6 @@ class OneOf(Constraint):
 
     Args:
         sequences: lists of ints.
-
-    Example:
 
     ```python
     import keras_attention as ka

@@ -49,8 +49,6 @@ def search_ctc_prefixes(
         probabilities of such labels among all others, and there are fewer results, even none, where
         few prefixes of the beam end with a word.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -128,8 +128,6 @@ def generate(
             logits then, and logits that are NaN or infinite. A loop in an exported file raises
             nothing: a row that has such logits ends there.
 
-    Example:
-
     ```python
     import keras
     import numpy as np

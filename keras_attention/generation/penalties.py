@@ -36,8 +36,6 @@ class Frequency(Penalty):
         each: float, the frequency penalty.
         once: float, the presence penalty.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -71,8 +69,6 @@ class Repetition(Penalty):
 
     Args:
         factor: float above 0. 1 changes nothing; the paper finds 1.2 good; below 1 favours repeats.
-
-    Example:
 
     ```python
     import numpy as np

@@ -32,8 +32,6 @@ class SpeechStream:
     Attributes:
         chunk_frames: int, the frames of a chunk.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -41,8 +41,6 @@ def stream(
         An iterator of int32 ids (B,), NumPy, `padding_id` for rows that have ended. It stops when
         all have. Arguments are checked here, before the first token is asked for.
 
-    Example:
-
     ```python
     import keras
     import keras_attention as ka

@@ -16,8 +16,6 @@ class TokenHistory:
         begin: int32 scalar, the index of the first token after the prompt.
         vocabulary_size: int, V.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

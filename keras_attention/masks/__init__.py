@@ -44,8 +44,6 @@ NAMES = {
 def get(identifier, dtype=None):
     """Return the mask that `identifier` means: a mask, its name, its config, or None.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

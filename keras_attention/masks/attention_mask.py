@@ -18,8 +18,6 @@ def materialize(mask, query_positions, key_positions):
     Returns:
         bool (1 or B, 1, T, S), True = may attend, or None if everything may.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -56,8 +54,6 @@ def token_mask(ids, padding_id=0):
     Returns:
         bool (B, T), True = a token; None where all are.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -77,8 +73,6 @@ def padding(value_mask):
 
     Returns:
         bool (B, 1, 1, S), True = may attend; None for None.
-
-    Example:
 
     ```python
     import numpy as np
@@ -104,8 +98,6 @@ def same_segment(query_segments, key_segments=None):
 
     Returns:
         bool (B, 1, T, S), True = may attend; None for None.
-
-    Example:
 
     ```python
     import numpy as np
@@ -143,8 +135,6 @@ def positions_in_segments(segments):
         int32 (B, T): 0, 1, 2, ... in each document, 0 for padding. Costs T · T comparisons, as
         `same_segment` does.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -180,8 +170,6 @@ def prefix_lengths(lengths, key_positions):
     Returns:
         bool (B, 1, 1, S), True = may attend.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -213,8 +201,6 @@ def prefix_lengths(lengths, key_positions):
 def all_of(*masks):
     """Return the intersection of bool tensors that broadcast; None allows everything.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -231,8 +217,6 @@ def all_of(*masks):
 
 def any_of(*masks):
     """Return the union of bool tensors that broadcast; None allows everything.
-
-    Example:
 
     ```python
     import numpy as np

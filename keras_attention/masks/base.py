@@ -24,8 +24,6 @@ class Mask:
     bottom right (new queries at the end of a longer memory), pass query positions that start at
     S - T.
 
-    Example:
-
     ```python
     import dataclasses
     import keras
@@ -90,8 +88,6 @@ class Mask:
 
         A kernel that cuts a band out of tensors may use it where positions count up by one.
 
-        Example:
-
         ```python
         import keras_attention as ka
 
@@ -110,8 +106,6 @@ class Mask:
 
         For every allowed pair (i, j), `-left <= j - i <= right`, or i or j is in
         `global_tokens()`. The empty band is `(0, -1)`.
-
-        Example:
 
         ```python
         import keras_attention as ka
@@ -161,8 +155,6 @@ class Mask:
 
         Returns:
             The grid as text.
-
-        Example:
 
         ```python
         import keras_attention as ka
@@ -224,8 +216,6 @@ class Combination(Mask, Part):
 class Both(Combination):
     """`left & right`: visible where both allow it.
 
-    Example:
-
     ```python
     import keras
     import keras_attention as ka
@@ -261,8 +251,6 @@ class Both(Combination):
 class Either(Combination):
     """`left | right`: visible where at least one allows it.
 
-    Example:
-
     ```python
     import keras_attention as ka
 
@@ -291,8 +279,6 @@ class Either(Combination):
 @dataclasses.dataclass(frozen=True)
 class Not(Combination):
     """`~mask`: visible where `mask` does not allow it.
-
-    Example:
 
     ```python
     import keras_attention as ka
@@ -342,8 +328,6 @@ class NamedMask(Mask, Part):
 @dataclasses.dataclass(frozen=True)
 class Full(Mask, Part):
     """Every key is visible to every query: the same as no mask, at the same cost.
-
-    Example:
 
     ```python
     import keras_attention as ka

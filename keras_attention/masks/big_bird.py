@@ -30,8 +30,6 @@ class BigBird(NamedMask):
         num_global_blocks, num_random_blocks: int, at least 1.
         seed: int, at least 0. The paper draws anew for each layer: give each layer its own seed.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

@@ -23,8 +23,6 @@ class Chunked(Mask, Part):
     Args:
         size: int, at least 1.
 
-    Example:
-
     ```python
     import keras_attention as ka
 
@@ -55,8 +53,6 @@ class Blockwise(Mask, Part):
     Args:
         mask: a mask over the indices of blocks.
         size: int, at least 1: the number of tokens in a block.
-
-    Example:
 
     ```python
     import keras_attention as ka
@@ -98,8 +94,6 @@ class BlockSparse(Mask, Part):
         table: bools or zeros and ones in rows, one for each block of queries, with an entry for
             each block of keys: nested lists or tuples, or a NumPy array. Kept as nested tuples.
         block_size: int, at least 1: the number of tokens in a block.
-
-    Example:
 
     ```python
     import keras_attention as ka

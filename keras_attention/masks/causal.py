@@ -17,8 +17,6 @@ class Causal(Mask, Part):
     Positions of queries and keys count from 0 unless the caller gives others, so with fewer queries
     than keys the triangle starts at the top left, as in Keras.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

@@ -23,8 +23,6 @@ class Global(Mask, Part):
     Args:
         tokens: int n, at least 1, for the first n positions, or a tuple of positions.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

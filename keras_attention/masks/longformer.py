@@ -24,8 +24,6 @@ class Longformer(NamedMask):
         tokens: int n, at least 1, for the first n positions, or a tuple of positions.
         dilation: int, at least 1: the distance between neighbouring keys of the window.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

@@ -22,8 +22,6 @@ class Prefix(Mask, Part):
     Args:
         length: int, at least 0.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

@@ -33,8 +33,6 @@ class Random(Mask, Part):
             falls into the query's window, `Window(min_distance)`.
         start: int, at least 0: the first key to draw; those before it may be global.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

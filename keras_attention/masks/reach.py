@@ -21,8 +21,6 @@ class Reach:
     Equal bounds compare equal: an empty band is always (0, -1), of width `left + right + 1 = 0`,
     and an unbounded band has no `tokens`, as it holds every pair.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

@@ -21,8 +21,6 @@ class Strided(Mask, Part):
     Args:
         stride: int, at least 1.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

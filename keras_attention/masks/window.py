@@ -23,8 +23,6 @@ class Window(Mask, Part):
     Args:
         size: int, at least 1.
 
-    Example:
-
     ```python
     import keras_attention as ka
 
@@ -59,8 +57,6 @@ class Dilated(Mask, Part):
     Args:
         size: int, at least 1: how many keys on each side, the query's own included in both.
         dilation: int, at least 1: the distance between neighbouring keys.
-
-    Example:
 
     ```python
     import keras_attention as ka
@@ -105,8 +101,6 @@ class Window2D(Mask, Part):
         size: int, at least 1, or a pair for rows and columns; `size=1` is the query's own patch.
         grid: (rows, columns), ints of at least 1.
         prefix: int, at least 0: the number of tokens before the grid.
-
-    Example:
 
     ```python
     import keras_attention as ka

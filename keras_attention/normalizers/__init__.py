@@ -24,8 +24,6 @@ NAMES = {
 def get(identifier, dtype=None):
     """Return the normalizer that `identifier` means: a normalizer, its name, its config, or None.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

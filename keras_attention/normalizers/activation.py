@@ -32,8 +32,6 @@ class Activation(Normalizer, Part):
 
     Masking: as in `Normalizer`.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

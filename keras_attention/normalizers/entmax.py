@@ -30,8 +30,6 @@ class Entmax(Normalizer, Part):
 
     Masking: as in `Normalizer`.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

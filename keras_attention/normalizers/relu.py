@@ -24,8 +24,6 @@ class ReLU(Normalizer, Part):
 
     Masking: as in `Normalizer`.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

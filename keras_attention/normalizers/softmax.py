@@ -26,8 +26,6 @@ class Softmax(Normalizer, Part):
 
     Masking: as in `Normalizer`.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

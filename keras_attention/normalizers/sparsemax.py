@@ -19,8 +19,6 @@ class Sparsemax(Normalizer, Part):
 
     Masking: as in `Normalizer`.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -24,8 +24,6 @@ class TopK(Normalizer, Part):
 
     Masking: as in `Normalizer`; masked keys take no place among the k.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

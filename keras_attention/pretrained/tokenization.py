@@ -31,8 +31,6 @@ def tokenizer(folder, *, revision=None, max_length=None):
     Raises:
         CheckpointError: there is no such file, or it is damaged.
 
-    Example:
-
     ```python
     import json
     import pathlib

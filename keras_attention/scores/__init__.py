@@ -24,8 +24,6 @@ def get(identifier, dtype=None):
 
     `dtype` is the dtype policy of a score with weights that is made from its name.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

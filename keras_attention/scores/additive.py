@@ -31,8 +31,6 @@ class Additive(KernelScore):
     Call arguments:
         query: (B, T, N, H). key: (B, S, N, any width). Returns (B, N, T, S) in the compute dtype.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -102,8 +100,6 @@ class Concat(KernelScore):
 
     Call arguments:
         query: (B, T, N, H). key: (B, S, N, any width). Returns (B, N, T, S) in the compute dtype.
-
-    Example:
 
     ```python
     import numpy as np

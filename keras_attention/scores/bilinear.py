@@ -19,8 +19,6 @@ class Bilinear(KernelScore):
     Call arguments:
         query: (B, T, N, H). key: (B, S, N, any width). Returns (B, N, T, S) in the compute dtype.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -37,8 +37,6 @@ class Cosine(WeightedScore):
     Call arguments:
         query: (B, T, N, H). key: (B, S, N, H). Returns (B, N, T, S) in the compute dtype.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -18,8 +18,6 @@ class Dot(Score, Part):
     Call arguments:
         query: (B, T, N, H). key: (B, S, N, H). Returns (B, N, T, S) in their dtype.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -47,8 +45,6 @@ class ScaledDot(Score, Part):
 
     Call arguments:
         query: (B, T, N, H). key: (B, S, N, H). Returns (B, N, T, S) in their dtype.
-
-    Example:
 
     ```python
     import numpy as np

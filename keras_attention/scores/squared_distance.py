@@ -25,8 +25,6 @@ class SquaredDistance(Score, Part):
     Call arguments:
         query: (B, T, N, H). key: (B, S, N, H). Returns (B, N, T, S) in their dtype.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

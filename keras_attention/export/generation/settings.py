@@ -31,8 +31,6 @@ class Generation:
         constraints: as for `ka.generation.generate`: one or several, which the loops in the file
             keep to. They must leave every row a token until it ends.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

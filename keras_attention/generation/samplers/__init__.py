@@ -12,8 +12,6 @@ NAMES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
 def get(identifier):
     """The sampler that `identifier` means: one, its name or its config.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

@@ -30,8 +30,6 @@ class Beam(Sampler):
         num_return_sequences: int, at most `width`: how many results each row has, best first. Where
             fewer sequences exist, the rest is padding with a total of -inf.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

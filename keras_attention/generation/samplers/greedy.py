@@ -13,8 +13,6 @@ from keras_attention.generation.samplers.base import TokenSampler, first_of
 class Greedy(TokenSampler):
     """The most probable token, always; of equals that with the lowest id.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -29,8 +29,6 @@ class Sample(TokenSampler):
         seed: int, for the same draws every time; `generate(seed=...)` comes first. None draws from
             NumPy's generator, which `keras.utils.set_random_seed` sets.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
