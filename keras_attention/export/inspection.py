@@ -2,8 +2,6 @@
 
 import collections
 import dataclasses
-import importlib
-import pathlib
 
 from keras_attention.core.lazy import keras, keras_internals
 from keras_attention.export.checks.formatting import format_ops, format_signatures, format_size
@@ -102,38 +100,17 @@ def find_id_limits(model):
 
 def find_litert_id_limits(path):
     """`find_id_limits` for a LiteRT file's first signature, by the tables that ids go into."""
-    schema = importlib.import_module("ai_edge_litert.schema_py_generated")
-    model = schema.Model.GetRootAs(pathlib.Path(path).read_bytes(), 0)
-    if not model.SignatureDefsLength():
-        return {}
-    signature = model.SignatureDefs(0)
-    graph = model.Subgraphs(signature.SubgraphIndex())
-    operators = [graph.Operators(i) for i in range(graph.OperatorsLength())]
-    kinds = {v: k for k, v in vars(schema.BuiltinOperator).items() if isinstance(v, int)}
-    codes = [model.OperatorCodes(i) for i in range(model.OperatorCodesLength())]
-    codes = [kinds.get(max(c.BuiltinCode(), c.DeprecatedBuiltinCode())) for c in codes]
-    calls = [
-        (codes[op.OpcodeIndex()], [op.Inputs(i) for i in range(op.InputsLength())], op.Outputs(0))
-        for op in operators
-    ]
-    found = {}
-    for i in range(signature.InputsLength()):
-        entry = signature.Inputs(i)
-        tables = _find_tables(calls, entry.TensorIndex())
-        if tables:
-            found[entry.Name().decode()] = min(int(graph.Tensors(t).Shape(0)) for t in tables)
+    graph, found = flatbuffer.read_graph(path), {}
+    for name, tensor in graph.first_inputs.items():
+        ids, sizes = {id(tensor)}, []
+        for op in graph.operators:  # in the order in which they run
+            if op.kind == "GATHER" and id(op.inputs[1]) in ids:
+                sizes.append(op.inputs[0].shape[0])
+            elif op.kind in _PASSED and any(id(x) in ids for x in op.inputs):
+                ids.add(id(op.outputs[0]))
+        if sizes:
+            found[name] = min(sizes)
     return found
-
-
-def _find_tables(calls, tensor):
-    """The tensors that rows are taken from by the numbers in `tensor`; calls are in their order."""
-    ids, tables = {tensor}, []
-    for kind, inputs, output in calls:
-        if kind == "GATHER" and inputs[1] in ids:
-            tables.append(inputs[0])
-        elif kind in _PASSED and ids & set(inputs):
-            ids.add(output)
-    return tables
 
 
 def check_sizes(inspection, *, labels=None, vocabularies=None, lengths=None):

@@ -21,7 +21,7 @@ def compute_alignments(inputs, ids):
 def find_recording(decoder):
     """The innermost recording scope, if it asks for layers of `decoder`; or None."""
     recording = scope.current(scope.Recording)
-    if recording is None or not hasattr(decoder, "decoder"):
+    if recording is None or decoder.model is None:
         return None
     if recording.layers is None:
         return recording

@@ -27,7 +27,8 @@ def get_compiled(owners, key, function, specs):
     every size of an axis; on JAX each size has its own; on PyTorch the function is not compiled.
 
     Args:
-        owners: the decoders that `function` uses; the weights of their models may change.
+        owners: the decoders that `function` uses; the weights of their models may change. (One
+            that is no `Decoder` may have None as its `model`.)
         key: hashable, all that `function` depends on beside its tensors.
         function: (tensors) -> nested dict of tensors.
         specs: nested dict of `Spec`.
@@ -36,7 +37,7 @@ def get_compiled(owners, key, function, specs):
         `Compiled`.
     """
     kept = vars(owners[0]).setdefault("_compiled", collections.OrderedDict())
-    counts = [len(owner.model.variables) if hasattr(owner, "model") else 0 for owner in owners]
+    counts = [len(owner.model.variables) if owner.model else 0 for owner in owners]
     key = (key, *owners[1:], tuple(_leaves(specs)), *counts)
     if key not in kept:
         kept[key] = Compiled(owners, function, specs)
@@ -90,7 +91,7 @@ class Compiled:
     def _jax(self, specs):
         import jax
 
-        models = [owner.model for owner in self.owners if hasattr(owner, "model")]
+        models = [owner.model for owner in self.owners if owner.model]
         variables = [variable for model in models for variable in model.variables]
 
         @jax.jit

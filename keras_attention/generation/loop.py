@@ -151,7 +151,7 @@ def raise_failures(decoders, failed):
     if not failed.any():
         return
     row = int(np.argmin(np.where(failed > 0, failed, np.iinfo("int32").max)))
-    models = [decoder.model for decoder in decoders if hasattr(decoder, "model")]
+    models = [decoder.model for decoder in decoders if decoder.model]
     raise ValueError(
         f"The logits for new token {failed[row]} of row {row} are NaN or infinite, and no token "
         f"can be chosen by them. {_reason(models)}"

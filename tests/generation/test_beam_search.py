@@ -144,7 +144,8 @@ def test_constraints_that_are_the_same_for_all_rows(toy, constraints, fits):
 class Fixed:
     """A decoder whose logits depend on the last token alone, by a table given here."""
 
-    has_source, encoder, state_names, padding = False, None, frozenset(), Padding()
+    has_source, state_names, padding = False, frozenset(), Padding()
+    encoder = model = None
 
     def __init__(self, table):
         self.table = np.asarray(table, "float32")

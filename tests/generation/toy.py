@@ -16,7 +16,7 @@ class Toy:
         has_source: bool, whether it is an encoder-decoder: the sum of a source moves the hash.
     """
 
-    encoder = None
+    encoder = model = None
     padding = source_padding = Padding()
     state_names = frozenset()
     bins = 97

@@ -183,8 +183,5 @@ def _find_sizes(model, endpoint):
 
 def find_smallest_table(layers):
     """The size of the smallest embedding among `layers`, or None."""
-    sizes = [
-        getattr(layer, "vocabulary_size", None) or getattr(layer, "input_dim", None)
-        for layer in layers
-    ]
-    return min((size for size in sizes if isinstance(size, int)), default=None)
+    sizes = [layer.input_dim for layer in layers if isinstance(layer, keras.layers.Embedding)]
+    return min(sizes, default=None)

@@ -193,7 +193,7 @@ class RuntimeCheck:
         return parity
 
     def _make_failure(self, runtime, name, execution):
-        refused = getattr(execution, "refused", ())
+        refused = execution.refused
         op = next((o for o in self.graph.operators if refused and refused[0].startswith(o.kind)), 0)
         found = self._blame(op) if op else None
         at = f" It refused {self._find_place(refused[0])}." if refused else ""

@@ -48,12 +48,15 @@ class Execution:
         fully_accelerated: bool, whether the accelerator runs all of the file.
         log: str, of the runtime.
         failure: str, why there are no outputs, or None.
+        refused: what a delegate says it does not support, such as
+            `"GATHER: Only support 1D indices"`.
     """
 
     outputs: tuple = ()
     fully_accelerated: bool = False
     log: str = ""
     failure: str | None = None
+    refused: tuple[str, ...] = ()
 
 
 def run_signature(path, signature, batches):

@@ -16,7 +16,7 @@ import tempfile
 import numpy as np
 
 from keras_attention.export.checks import compiled_model
-from keras_attention.export.checks.compiled_model import Job
+from keras_attention.export.checks.compiled_model import Execution, Job
 from keras_attention.export.errors import ExportError
 
 # Where Debian's Chromium has its driver; the loader of Vulkan lies beside it.
@@ -28,24 +28,15 @@ _HOW = "On Debian and Ubuntu, `apt install chromium-common libvulkan1` brings a 
 
 
 @dataclasses.dataclass(frozen=True)
-class Delegation:
-    """The result of a job.
+class Delegation(Execution):
+    """The result of a job on a GPU.
 
     Attributes:
-        outputs: a dict of arrays for each batch; empty after a failure.
-        fully_accelerated: bool, whether the GPU runs all of the file.
         on_gpu, on_cpu: int, operators of the file that each took; both 0 where none was refused.
-        refused: what the delegate says it does not support, such as
-            `"GATHER: Only support 1D indices"`.
-        failure: str, why there are no outputs, or None.
     """
 
-    outputs: tuple = ()
-    fully_accelerated: bool = False
     on_gpu: int = 0
     on_cpu: int = 0
-    refused: tuple[str, ...] = ()
-    failure: str | None = None
 
     @property
     def runtime(self):
@@ -99,7 +90,8 @@ def _run_in_environment(jobs, environment):
         verdict = _read_verdict(found.log)
         # The runtime's own verdict is yes, too, where some operators were refused.
         fully = found.fully_accelerated and not verdict["refused"]
-        delegations.append(Delegation(found.outputs, fully, failure=found.failure, **verdict))
+        parts = found.outputs, fully, found.log, found.failure
+        delegations.append(Delegation(*parts, **verdict))
     return delegations
 
 

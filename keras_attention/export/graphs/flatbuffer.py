@@ -59,6 +59,7 @@ class Flatbuffer:
 
     `shared` has for each signature the names of outputs that are no tensor of their own: a
     constant, an input, or another output once more.
+    `first_inputs` has the tensors that the first signature's inputs are in the graph, by name.
     `runtime` is the first TensorFlow Lite that has the version of every op, as the converter notes
     it in the file.
     """
@@ -67,6 +68,7 @@ class Flatbuffer:
     tensors: tuple[Stored, ...]
     operators: tuple[Operator, ...]
     shared: dict = dataclasses.field(default_factory=dict)
+    first_inputs: dict = dataclasses.field(default_factory=dict)
     runtime: str | None = None
 
     @property
@@ -127,8 +129,13 @@ class _Reader:
         count = self.model.SignatureDefsLength()
         signatures = [self.signature(self.model.SignatureDefs(i), tensors) for i in range(count)]
         flat = tuple(tensor for stored in tensors for tensor in stored)
-        shared = dict(list_shared_outputs(self.model))
-        return Flatbuffer(tuple(signatures), flat, tuple(operators), shared, self.runtime())
+        shared, inputs = dict(list_shared_outputs(self.model)), {}
+        if count:
+            first = self.model.SignatureDefs(0)
+            entries = [first.Inputs(i) for i in range(first.InputsLength())]
+            stored = tensors[first.SubgraphIndex()]
+            inputs = {_text(entry.Name()): stored[entry.TensorIndex()] for entry in entries}
+        return Flatbuffer(tuple(signatures), flat, tuple(operators), shared, inputs, self.runtime())
 
     def tensor(self, entry):
         shape = tuple(int(entry.Shape(i)) for i in range(entry.ShapeLength()))
@@ -220,6 +227,7 @@ class GraphFile:
         self.schema = importlib.import_module("ai_edge_litert.schema_py_generated")
         self.model = self.schema.ModelT.InitFromPackedBuf(bytearray(content), 0)
         self.graphs = self.model.subgraphs
+        self.kinds = _list_names(self.schema.BuiltinOperator)
 
     def content(self):
         """The file as bytes."""
@@ -229,10 +237,7 @@ class GraphFile:
 
     def kind(self, operator):
         """The name of what an operator does, such as `"GATHER"`."""
-        if not hasattr(self, "_kinds"):
-            codes = vars(self.schema.BuiltinOperator).items()
-            self._kinds = {code: name for name, code in codes if isinstance(code, int)}
-        return self._kinds[self.model.operatorCodes[operator.opcodeIndex].builtinCode]
+        return self.kinds[self.model.operatorCodes[operator.opcodeIndex].builtinCode]
 
     def of_kind(self, kind, operators):
         """Those of `operators` that are of a kind."""

@@ -151,8 +151,8 @@ def test_gpu_delegate_outputs_must_match_the_model(factor, passes, fixed, monkey
             tuple({k: v * factor for k, v in batch.items()} for batch in each.outputs)
             for each in found
         ]
-        refused = ("MUL: No idea",)
-        return [gpu_delegate.Delegation(o, False, 20, 3, refused) for o in off]
+        kinds = {"refused": ("MUL: No idea",), "on_gpu": 20, "on_cpu": 3}
+        return [gpu_delegate.Delegation(o, **kinds) for o in off]
 
     monkeypatch.setattr(gpu_delegate, "_find_driver", lambda: ({}, None))
     monkeypatch.setattr(gpu_delegate, "run_jobs", fake)
