@@ -157,11 +157,16 @@ def find_edges(lengths, edges):
     return [edge for edge in edges if edge < longest] + [longest]
 
 
-def pad_rows(rows, padding=0, length=None):
-    """int32 (B, T) of lists of ints, with padding behind the shorter ones.
+def pad_rows(rows, padding=0, length=None, *, least=0, shape=(), dtype="int32"):
+    """Stack rows (T, ...) of different lengths, with padding behind the shorter ones.
 
     Args:
-        length: int T; None for the longest.
+        rows: list of lists of numbers, or of arrays.
+        length: int T; None for the longest, or `least` where that is longer.
+        shape: tuple, that of an entry of a row.
+
+    Returns:
+        (B, T, *shape).
     """
     longest = max(map(len, rows), default=0)
     if length is not None and longest > length:
@@ -169,9 +174,10 @@ def pad_rows(rows, padding=0, length=None):
             f"A text has {longest} tokens, more than sequence_length={length}. Shorten it, or use "
             "a model for longer ones."
         )
-    padded = np.full((len(rows), longest if length is None else length), padding, "int32")
-    for row, ids in zip(padded, rows, strict=True):
-        row[: len(ids)] = ids
+    length = max(least, longest) if length is None else length
+    padded = np.full((len(rows), length, *shape), padding, dtype)
+    for padded_row, row in zip(padded, rows, strict=True):
+        padded_row[: len(row)] = row
     return padded
 
 

@@ -209,10 +209,9 @@ class QuestionPreprocessor(TokenizerOwner):
             for name in (windows[0].inputs if windows else ())
         }
         if self.characters is not None:
-            shape = (*inputs["token_ids"].shape, self.word_length)
-            inputs["character_ids"] = np.zeros(shape, "int32")
-            for row, window in zip(inputs["character_ids"], windows, strict=True):
-                row[: len(window.tokens)] = self.spell(window.tokens)
+            letters = [self.spell(window.tokens) for window in windows]
+            length, shape = inputs["token_ids"].shape[1], (self.word_length,)
+            inputs["character_ids"] = pad_rows(letters, length=length, shape=shape)
         return inputs
 
     def columns(self, examples):

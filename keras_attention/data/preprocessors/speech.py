@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 
 from keras_attention.core.checks import check_sound, check_whole_number
-from keras_attention.data.columns import Columns, Computed, Ragged
+from keras_attention.data.columns import Columns, Computed, Ragged, pad_rows
 from keras_attention.data.readers.sounds import read_sound
 from keras_attention.data.readers.sphinx import FEATURES, read_features
 
@@ -52,9 +52,7 @@ class SoundPreprocessor:
         arrays = [self._read(sound) for sound in sounds]
         lengths = np.array([len(array) for array in arrays], "int32")
         least = 1 if self.sampling_rate is None else round(LEAST * self.sampling_rate)
-        joined = np.zeros((len(arrays), max(least, *lengths), *self.sound_shape), "float32")
-        for row, array in zip(joined, arrays, strict=True):
-            row[: len(array)] = array
+        joined = pad_rows(arrays, least=least, shape=self.sound_shape, dtype="float32")
         return {self.input_name: joined, "lengths": lengths}
 
     def sound_columns(self, recordings):

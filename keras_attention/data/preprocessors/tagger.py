@@ -130,10 +130,8 @@ class TaggerPreprocessor(TokenizerOwner):
         inputs = self.as_inputs(pad_rows(rows, self.padding_id, sequence_length))
         if self.characters is None:
             return inputs
-        shape = (*inputs.shape, self.word_length)
-        character_ids = np.zeros(shape, "int32")
-        for row, tokens in zip(character_ids, sentences, strict=True):
-            row[: len(tokens)] = self.spell(tokens)
+        letters = [self.spell(tokens) for tokens in sentences]
+        character_ids = pad_rows(letters, length=inputs.shape[1], shape=(self.word_length,))
         return {"token_ids": inputs, "character_ids": character_ids}
 
     @property
@@ -238,13 +236,14 @@ def load_spelling(config):
 
 def spell(tokens, characters, word_length):
     """Character ids (T, C) of tokens (T,) by a `Vocabulary`, 0 after the end of a word."""
-    ids = np.zeros((len(tokens), word_length), "int32")
-    for row, token in zip(ids, tokens, strict=True):
-        if len(token) > word_length:
-            end = word_length // 2
-            token = token[: word_length - end] + token[len(token) - end :]
-        row[: len(token)] = characters.ids(token)
-    return ids
+    end = word_length // 2
+    shown = [
+        token
+        if len(token) <= word_length
+        else token[: word_length - end] + token[len(token) - end :]
+        for token in tokens
+    ]
+    return pad_rows([characters.ids(token) for token in shown], length=word_length)
 
 
 def place_labels(examples, preprocessor):

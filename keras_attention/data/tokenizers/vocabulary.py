@@ -105,7 +105,9 @@ class Vocabulary:
         if max_size is not None:
             check_whole_number("Vocabulary.build", "max_size", max_size, least=2)
         counts = collections.Counter((t.lower() for t in tokens) if lowercase else tokens)
-        entries = [t for t, count in counts.items() if count >= min_count and _is_entry(t)]
+        special = ("", PADDING, UNKNOWN)
+        entries = [t for t, n in counts.items() if n >= min_count and t not in special]
+        entries = [t for t in entries if "\n" not in t]  # each has a line of its own
         entries.sort(key=lambda t: (-counts[t], t))
         return cls((PADDING, UNKNOWN, *entries)[:max_size], lowercase, pattern)
 
@@ -259,11 +261,6 @@ def sort_labels(names):
         return (digits is None, len(digits or ""), digits or "", name)
 
     return sorted(set(names), key=key)
-
-
-def _is_entry(token):
-    """Return whether a token can have an id of its own, on a line of its own."""
-    return token not in ("", PADDING, UNKNOWN) and "\n" not in token
 
 
 def check_entries(entries):
