@@ -21,8 +21,22 @@ from keras_attention.files.fields import MOST_ID
 from keras_attention.files.manifest import read_preprocessing
 
 
+class TextWriter(TokenizerOwner):
+    """A preprocessor whose model writes texts, with fields `target` and `end_token_ids`."""
+
+    @property
+    def tokenizer(self):
+        """Return the tokenizer of what the model writes."""
+        return self.target
+
+    @property
+    def end_token_id(self):
+        """int, or a tuple of ints: what ends a text."""
+        return self.end_token_ids[0] if len(self.end_token_ids) == 1 else self.end_token_ids
+
+
 @dataclasses.dataclass(frozen=True)
-class SequencePreprocessor(TokenizerOwner):
+class SequencePreprocessor(TextWriter):
     """Texts to ids and back, for an encoder-decoder or for a language model.
 
     Args:
@@ -89,19 +103,9 @@ class SequencePreprocessor(TokenizerOwner):
             raise ValueError(f"{owner}: {self.source!r} has no padding, and sources differ.")
 
     @property
-    def tokenizer(self):
-        """Return the tokenizer of what the model writes."""
-        return self.target
-
-    @property
     def padding_id(self):
         """int, what fills up the shorter texts of a batch; None where nothing does."""
         return None if self.is_pretrained and self.source is None else self.target.padding_id
-
-    @property
-    def end_token_id(self):
-        """int, or a tuple of ints: what ends a text."""
-        return self.end_token_ids[0] if len(self.end_token_ids) == 1 else self.end_token_ids
 
     def __call__(self, texts, sequence_length=None):
         """Return the model's inputs for a batch of texts.
@@ -203,23 +207,13 @@ class SequencePreprocessor(TokenizerOwner):
         return cls(target, target if source == target else source)
 
 
-class TargetTexts(TokenizerOwner):
+class TargetTexts(TextWriter):
     """What preprocessors share whose model writes a text beside an input that is no text.
 
     A dataclass with a field `target`, `Characters`, `Words`, `Subwords` or `PretrainedTokenizer`.
     """
 
     end_token_ids, start_token_id = (END_ID,), BEGIN_ID
-
-    @property
-    def tokenizer(self):
-        """Return the tokenizer of what the model writes."""
-        return self.target
-
-    @property
-    def end_token_id(self):
-        """int, or a tuple of ints: what ends a text."""
-        return self.end_token_ids[0] if len(self.end_token_ids) == 1 else self.end_token_ids
 
     def target_ids(self, texts):
         """int32 ids (T + 2,) of each of `texts`, from BEGIN to END."""
