@@ -10,9 +10,6 @@ import itertools
 import re
 import unicodedata
 
-# In manifests of earlier versions. Combining marks are signs here, each a word of its own.
-OLD_PATTERN = r"\w+(?:[-'’.,:@/]\w+)*|([^\w\s])\1*"
-
 INNER = "-'’.,:@/"  # belong to a word where they stand between two letters
 JOINERS = "\u200c\u200d"  # ZWNJ, ZWJ: belong to a word after its first letter
 ZWJ = r"\u200d"
@@ -41,23 +38,6 @@ def word_pattern():
     return f"{word}(?:[{_write_set(INNER)}{INVISIBLE}]{word})*|(?=[^{spaces}])(?:{emoji})"
 
 
-def make_portable(pattern):
-    """Return a pattern for a manifest, in place of `OLD_PATTERN` one that all languages read.
-
-    Its matches are the same, but in runs of private or unassigned characters each is a word.
-    """
-    return _write_old_pattern() if pattern == OLD_PATTERN else pattern
-
-
-@functools.cache
-def _write_old_pattern():
-    categories = _read_categories()
-    letters = {c for c in categories if c.isalnum() or c == "_"}
-    run, spaces = _write_signs(categories, letters)
-    word = f"[{_write_set(letters)}]+"
-    return f"{word}(?:[{_write_set(INNER)}]{word})*|(?=[^{spaces}])(?:{run})"
-
-
 def check_pattern(owner, pattern):
     """Return `pattern`, or `word_pattern()` for None.
 
@@ -68,7 +48,7 @@ def check_pattern(owner, pattern):
         return word_pattern()
     try:
         compiled = re.compile(pattern)
-        right = pattern == OLD_PATTERN or not compiled.groups and not compiled.match("")
+        right = not compiled.groups and not compiled.match("")
     except (re.error, RecursionError, OverflowError, TypeError):
         right = False
     if not right:

@@ -12,7 +12,6 @@ from keras_attention.data.tokenizers.entries import Characters, Words
 from keras_attention.export import to_litert
 from keras_attention.files import manifest
 from keras_attention.files.io import write_json
-from keras_attention.files.word_pattern import make_portable
 from keras_attention.tasks.folders import RunFolder
 from keras_attention.tasks.writing import find_last_of_source
 from keras_attention.visualization.overlay import infer_patch_grid
@@ -140,7 +139,7 @@ def _describe_labeler(task):
         "lowercase": preprocessor.tokenizer.lowercase,
         "characters": preprocessor.characters and list(preprocessor.characters.entries),
         "wordLength": preprocessor.word_length,
-        "split": make_portable(preprocessor.pattern),
+        "split": preprocessor.pattern,
         "labels": list(preprocessor.labels.names),
         "length": length,
     }
@@ -154,7 +153,7 @@ def _describe_classifier(task):
     about = {
         "words": list(preprocessor.tokenizer.entries),
         "lowercase": preprocessor.tokenizer.lowercase,
-        "split": make_portable(preprocessor.tokenizer.pattern),
+        "split": preprocessor.tokenizer.pattern,
         "labels": list(preprocessor.labels.names),
         "length": length,
     }

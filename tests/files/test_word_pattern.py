@@ -12,7 +12,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.data.tokenizers.vocabulary import find_words
-from keras_attention.files.word_pattern import OLD_PATTERN, make_portable, word_pattern
+from keras_attention.files.word_pattern import word_pattern
 
 WORDS = {  # text: its words, separated by "|"
     "Wait... it's 3.5%!": "Wait|...|it's|3.5|%|!",
@@ -48,9 +48,8 @@ def test_words_keep_marks_and_joiners(text, words):
     assert ka.data.split_words(text) == [word for word in words.split("|") if word]
 
 
-@pytest.mark.parametrize("given", [None, OLD_PATTERN])
-def test_the_plain_find_all_gives_words(given):
-    pattern = make_portable(given) if given else word_pattern()
+def test_the_plain_find_all_gives_words():
+    pattern = word_pattern()
     for text in WORDS:
         assert re.findall(pattern, text) == [word for word, _ in find_words(text, pattern)]
     assert re.findall(pattern, "hi mum!!") == ["hi", "mum", "!!"]
@@ -76,11 +75,11 @@ def list_characters(plain):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("given", [None, OLD_PATTERN])
-def test_texts_that_were_right_before_keep_their_words(given):
-    pattern = make_portable(given) if given else word_pattern()
-    for text in write_texts(list_characters(plain=given is None)):
-        assert re.findall(pattern, text) == ka.data.split_words(text, OLD_PATTERN)
+def test_plain_characters_are_split_as_the_classes_of_python_say():
+    python = r"\w+(?:[-'’.,:@/]\w+)*|([^\w\s])\1*"
+    for text in write_texts(list_characters(plain=True)):
+        words = [match[0] for match in re.finditer(python, text)]
+        assert re.findall(word_pattern(), text) == words
 
 
 def split_in_node(folder, patterns, texts):
@@ -172,7 +171,7 @@ def run(command, given, folder=None):
 @pytest.mark.slow
 @pytest.mark.parametrize("split", [split_in_node, split_in_java, split_in_icu])
 def test_other_languages_find_the_same_words(split, tmp_path):
-    patterns = [word_pattern(), make_portable(OLD_PATTERN)]
+    patterns = [word_pattern()]
     # No NUL, which separates texts here.
     texts = [text for text in WORDS if text.strip()] + write_texts(list_characters(False)[1:])
     found = split(tmp_path, patterns, texts)

@@ -14,7 +14,7 @@ from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
 from keras_attention.data.tokenizers.subwords import PADDING_ID
 from keras_attention.data.tokenizers.vocabulary import Labels, Vocabulary
 from keras_attention.files.fields import MOST_TOKENS
-from keras_attention.files.word_pattern import check_pattern, make_portable
+from keras_attention.files.word_pattern import check_pattern
 
 CHARACTERS, LABELS = "characters.txt", "labels.txt"
 LONGER_WORDS = "the first word_length - word_length // 2 characters and the last word_length // 2"
@@ -197,7 +197,7 @@ class TaggerPreprocessor(TokenizerOwner):
         config = {
             **self.describe_tokenizer(),
             "labels": LABELS,
-            "split": make_portable(self.pattern),
+            "split": self.pattern,
         }
         if not self.reads_words:
             return config
@@ -215,7 +215,7 @@ class TaggerPreprocessor(TokenizerOwner):
     @classmethod
     def load(cls, folder):
         """Reads what `save` wrote."""
-        config, tokenizer = cls.load_tokenizer(folder, pattern=None)
+        config, tokenizer = cls.load_tokenizer(folder)
         # How texts are split is said for the tagger, and not for its vocabulary.
         pattern, labels = config.pattern("split", default=None), Labels.load(config.file("labels"))
         if not isinstance(tokenizer, Vocabulary):

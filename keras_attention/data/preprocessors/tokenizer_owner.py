@@ -6,7 +6,6 @@ from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
 from keras_attention.data.tokenizers.subwords import UNKNOWN_ID
 from keras_attention.data.tokenizers.vocabulary import Labels, Vocabulary
 from keras_attention.files.manifest import read_preprocessing, save_preprocessing
-from keras_attention.files.word_pattern import OLD_PATTERN, make_portable
 
 WORDS, TOKENS = "words.txt", "tokens"
 SUBWORD = "subword_"  # in front of the kind where the tokenizer is a checkpoint's
@@ -87,7 +86,7 @@ class TokenizerOwner:
             "words": WORDS,
             "lowercase": self.tokenizer.lowercase,
             **ids,
-            "split": make_portable(self.tokenizer.pattern),
+            "split": self.tokenizer.pattern,
         }
 
     def parts(self):
@@ -105,16 +104,12 @@ class TokenizerOwner:
         save_preprocessing(folder, self.config(), self.parts())
 
     @classmethod
-    def load_tokenizer(cls, folder, pattern=OLD_PATTERN):
-        """Return (`Fields` of what `config` gave, the tokenizer), from what `save` wrote.
-
-        Args:
-            pattern: str, how texts are split by words where the manifest says nothing about it.
-        """
+    def load_tokenizer(cls, folder):
+        """Return (`Fields` of what `config` gave, the tokenizer), from what `save` wrote."""
         config = read_preprocessing(folder, cls.kind, SUBWORD + cls.kind)
         if config.values["kind"] != cls.kind:
             return config, PretrainedTokenizer.load(folder, config.object("tokenizer"))
         if "tokens" in config.values:
             return config, load_own_tokenizer(config.object("tokens"))
-        lowercase, split = config.flag("lowercase"), config.pattern("split", default=pattern)
+        lowercase, split = config.flag("lowercase"), config.pattern("split", default=None)
         return config, Vocabulary.load(config.file("words"), lowercase, split)

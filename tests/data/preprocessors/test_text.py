@@ -1,5 +1,4 @@
 import json
-import re
 import sys
 
 import numpy as np
@@ -7,7 +6,6 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.data import Text, TextPreprocessor
-from keras_attention.files.word_pattern import OLD_PATTERN
 
 
 @pytest.fixture
@@ -37,25 +35,6 @@ def test_saved_with_the_model(tmp_path, preprocessor):
     assert set(manifest.pop("files")) == {p.name for p in tmp_path.glob("*.*")} - {"manifest.json"}
     assert manifest == {"task": "text_classifier", "preprocessing": preprocessor.config()}
     assert TextPreprocessor.load(tmp_path) == preprocessor
-
-
-@pytest.mark.parametrize("given", [{"split": OLD_PATTERN}, {}])
-def test_earlier_manifests_keep_their_words(tmp_path, preprocessor, given):
-    """A model that was trained with marks as words of their own still gets them."""
-    preprocessor.save(tmp_path)
-    path = tmp_path / "manifest.json"
-    manifest = json.loads(path.read_text("utf-8"))
-    del manifest["preprocessing"]["split"]
-    manifest["preprocessing"] |= given
-    path.write_text(json.dumps(manifest), "utf-8")
-    earlier = TextPreprocessor.load(tmp_path)
-    assert earlier.split("हाँ❤\ufe0f!!") == ["ह", "ा", "ँ"]
-    assert earlier.is_cut("e\u0301!!") is False and preprocessor.split("हाँ") == ["हाँ"]
-    earlier.save(tmp_path)
-    pattern = json.loads(path.read_text("utf-8"))["preprocessing"]["split"]
-    assert re.findall(pattern, "हाँ❤\ufe0f!!") == ["ह", "ा", "ँ", "❤", "\ufe0f", "!!"]
-    again = TextPreprocessor.load(tmp_path)
-    assert again.tokenizer.pattern == pattern and again.split("हाँ") == earlier.split("हाँ")
 
 
 def test_a_pattern_of_ones_own_is_saved(tmp_path):
