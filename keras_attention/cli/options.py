@@ -77,8 +77,8 @@ def find_model(value):
     return value if value.startswith(HUB) else find_file(pathlib.Path(value))
 
 
-def find_builder(value):
-    """The name of a builder; another one is refused with the list."""
+def check_task(value):
+    """Return the name of a task. Another name is refused with the list."""
     if value not in TASKS:
         known = ", ".join(map(repr, sorted(TASKS)))
         raise typer.BadParameter(f"{value!r} is not one of {known}.")
@@ -122,7 +122,7 @@ Builder = Annotated[
     str,
     typer.Argument(
         help=f"What to train: {', '.join(sorted(TASKS))}.",
-        callback=find_builder,
+        callback=check_task,
         autocompletion=lambda incomplete: [x for x in sorted(TASKS) if x.startswith(incomplete)],
     ),
 ]

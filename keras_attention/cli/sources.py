@@ -10,7 +10,7 @@ from keras_attention.cli.readers import READERS, SPOKEN_DIGITS, SPOKEN_NUMBERS
 from keras_attention.data.made_up.dates import LOCALES
 from keras_attention.files.fields import Fields
 from keras_attention.files.manifest import MANIFEST
-from keras_attention.tasks.registry import find_builder, get_task_class
+from keras_attention.tasks.registry import find_task_by_examples, get_task_class
 
 DIGITS = "digits"
 ABOUT_DIGITS = {
@@ -249,7 +249,7 @@ class Source:
     def check_kind(self, kind, builder):
         """Refuses examples of the class `kind` that the task of `builder` does not take."""
         if kind is not get_task_class(builder).example_kind:
-            other = find_builder(kind)
+            other = find_task_by_examples(kind)
             holds = get_task_class(other).holds if other else kind.__name__
             raise ValueError(
                 f"{self.dataset or 'These files'}: {holds}, which {builder} does not take"

@@ -41,6 +41,6 @@ def get_builder(task):
     return MADE_BY.get(task, task)
 
 
-def find_builder(kind):
+def find_task_by_examples(kind):
     """Find the first builder whose task takes examples of the class `kind`; None without one."""
     return next((name for name in TASKS if kind is get_task_class(name).example_kind), None)

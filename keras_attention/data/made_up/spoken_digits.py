@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from keras_attention.data.readers.recordings import Recording
-from keras_attention.data.readers.tfds_builder import find_builder, prepare_builder
+from keras_attention.data.readers.tfds_builder import find_tfds_builder, prepare_builder
 from keras_attention.files.extras import import_num2words, import_tfds
 
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -207,7 +207,9 @@ def change_speed(samples, speed):
 def _read(data_dir):
     """(speaker, digit, number, samples) of all single digits."""
     tfds = import_tfds("connected_digits")
-    builder = prepare_builder(tfds, find_builder(tfds, "spoken_digit", data_dir), "spoken_digit")
+    builder = prepare_builder(
+        tfds, find_tfds_builder(tfds, "spoken_digit", data_dir), "spoken_digit"
+    )
     for split in builder.info.splits:
         for example in tfds.as_numpy(builder.as_dataset(split=split)):
             name = example["audio/filename"].decode()

@@ -8,8 +8,8 @@ from keras_attention.data.problems import report_problems
 from keras_attention.data.readers.columns import UTF_8
 from keras_attention.data.readers.conllu import COLUMNS, read_words
 from keras_attention.data.readers.tfds_builder import (
-    find_builder,
     find_splits,
+    find_tfds_builder,
     iterate_features,
     prepare_builder,
 )
@@ -158,7 +158,7 @@ def from_tfds_trees(name, *, splits=None, dev_fraction=0.1, seed=0, data_dir=Non
         trees.train[0].heads
     """
     tfds = import_tfds("from_tfds_trees")
-    builder = find_builder(tfds, name, data_dir)
+    builder = find_tfds_builder(tfds, name, data_dir)
     if missing := [x for x in ("tokens", "head", "deprel") if x not in builder.info.features]:
         raise ValueError(
             f"{name} has no feature {missing[0]}: expected a treebank, such as "

@@ -13,8 +13,8 @@ from keras_attention.data.readers.questions import Answer, Question
 from keras_attention.data.readers.tagged import Sentence
 from keras_attention.data.readers.texts import Text
 from keras_attention.data.readers.tfds_builder import (
-    find_builder,
     find_splits,
+    find_tfds_builder,
     iterate_features,
     prepare_builder,
 )
@@ -87,7 +87,7 @@ def from_tfds(
         plays = ka.data.from_tfds("tiny_shakespeare")
     """
     tfds = import_tfds("from_tfds")
-    builder = find_builder(tfds, name, data_dir)
+    builder = find_tfds_builder(tfds, name, data_dir)
     columns = find_columns(tfds, builder, name, label_column, text_column)
     shape = builder.info.features[columns.inputs].shape
     if columns.kind == "image" and image_size is None and None in shape:

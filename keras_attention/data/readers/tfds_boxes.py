@@ -7,7 +7,11 @@ from keras_attention.data.readers.boxed_images import (
     turn_stored_boxes,
 )
 from keras_attention.data.readers.orientation import find_orientation
-from keras_attention.data.readers.tfds_builder import find_builder, find_splits, prepare_builder
+from keras_attention.data.readers.tfds_builder import (
+    find_splits,
+    find_tfds_builder,
+    prepare_builder,
+)
 from keras_attention.files.extras import import_tensorflow, import_tfds
 
 
@@ -34,7 +38,7 @@ def from_tfds_boxes(
         data.train[0].boxes, data.train[0].labels
     """
     tfds = import_tfds("from_tfds_boxes")
-    builder = find_builder(tfds, name, data_dir)
+    builder = find_tfds_builder(tfds, name, data_dir)
     features = builder.info.features
     objects = features["objects"].feature if "objects" in features else {}
     missing = [x for x in ("bbox", "label") if x not in objects]

@@ -5,7 +5,7 @@ import difflib
 OFFICIAL = {"train": ("train",), "dev": ("validation", "dev", "val", "valid"), "test": ("test",)}
 
 
-def find_builder(tfds, name, data_dir):
+def find_tfds_builder(tfds, name, data_dir):
     """Return the TFDS builder of `name`, or a ValueError that says which names there are."""
     base, _, config = name.partition("/")
     base = base.partition(":")[0]

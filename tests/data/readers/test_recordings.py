@@ -226,7 +226,7 @@ class Builder:
 def read_from(monkeypatch, builder):
     tfds = types.SimpleNamespace(as_numpy=list)
     monkeypatch.setattr(spoken_digits, "import_tfds", lambda name: tfds)
-    monkeypatch.setattr(spoken_digits, "find_builder", lambda *args: builder)
+    monkeypatch.setattr(spoken_digits, "find_tfds_builder", lambda *args: builder)
     monkeypatch.setattr(spoken_digits, "prepare_builder", lambda tfds, builder, name: builder)
 
 
