@@ -15,7 +15,7 @@ class TokenizerOwner:
     """A preprocessor, a dataclass whose field `tokenizer` is saved with it.
 
     Attributes:
-        tokenizer: `Vocabulary`, `PretrainedTokenizer`, `Characters`, `Words` or `Subwords`.
+        tokenizer: a `ReadingTokenizer` or `WritingTokenizer` (`data/tokenizers/protocol.py`).
         kind: str, what a manifest calls a preprocessor of words.
     """
 
