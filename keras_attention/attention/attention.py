@@ -76,12 +76,7 @@ class Attention(AttentionLayer):
         self.build_parts(*((shape[0], shape[-2], 1, shape[-1]) for shape in (query, key)))
 
     def call(
-        self,
-        inputs,
-        mask=None,
-        training=None,
-        return_attention_scores=False,
-        use_causal_mask=False,
+        self, inputs, mask=None, training=None, return_attention_scores=False, use_causal_mask=False
     ):
         query_mask, value_mask = (None, None) if mask is None else mask[:2]
         floats = keras.backend.is_float_dtype  # Keras casts floats, and leaves whole numbers

@@ -7,14 +7,7 @@ import operator
 import keras
 
 from keras_attention import masks, normalizers, scores
-from keras_attention.attention import (
-    arguments,
-    axes,
-    inputs,
-    kernels,
-    kv_cache,
-    segment_memory,
-)
+from keras_attention.attention import arguments, axes, inputs, kernels, kv_cache, segment_memory
 from keras_attention.attention.attend import Equation, compute_attention
 from keras_attention.attention.raw_scores import RawScores, check_previous
 from keras_attention.attention.visibility import Visibility

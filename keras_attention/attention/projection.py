@@ -163,12 +163,7 @@ class ProjectionOwner(keras.layers.Layer):
         return {layer.name: layer for layer in inner if layer.name in self._owned}
 
     def enable_lora(
-        self,
-        rank,
-        targets=None,
-        lora_alpha=None,
-        a_initializer="he_uniform",
-        b_initializer="zeros",
+        self, rank, targets=None, lora_alpha=None, a_initializer="he_uniform", b_initializer="zeros"
     ):
         """Trains a product of two narrow matrices in place of each kernel (Hu et al., 2021).
 

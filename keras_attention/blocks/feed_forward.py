@@ -61,11 +61,7 @@ GATES = {
 }
 
 # Name of a projection -> the roles of its kernel's axes.
-AXES = {
-    "gate": ("embed", "mlp"),
-    "intermediate": ("embed", "mlp"),
-    "output": ("mlp", "embed"),
-}
+AXES = {"gate": ("embed", "mlp"), "intermediate": ("embed", "mlp"), "output": ("mlp", "embed")}
 
 
 def get_activation(name):

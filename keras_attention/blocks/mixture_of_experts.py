@@ -61,13 +61,7 @@ class MixtureOfExperts(ProjectionOwner):
     """
 
     def __init__(
-        self,
-        experts,
-        top_k=2,
-        capacity_factor=None,
-        load_balance=0.01,
-        router_z_loss=0.0,
-        **kwargs,
+        self, experts, top_k=2, capacity_factor=None, load_balance=0.01, router_z_loss=0.0, **kwargs
     ):
         if not isinstance(experts, (list, tuple)) or not experts:
             raise ValueError(f"experts={experts!r}: expected a list of one layer or more.")

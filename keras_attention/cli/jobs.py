@@ -26,13 +26,7 @@ from keras_attention.tasks.exporting import (
     keep_preprocessing,
     name_shape,
 )
-from keras_attention.tasks.folders import (
-    CARD,
-    FORMATS,
-    SCORES,
-    find_model_file,
-    read_any_manifest,
-)
+from keras_attention.tasks.folders import CARD, FORMATS, SCORES, find_model_file, read_any_manifest
 from keras_attention.tasks.generators import OutOfTime
 from keras_attention.tasks.registry import get_task_class
 from keras_attention.tasks.run_state import read_history

@@ -124,13 +124,7 @@ class LiteRTGenerator:
         return np.stack(list(self.stream(prompt, max_new_tokens, **sampling)), axis=1)
 
     def beam(
-        self,
-        prompt,
-        max_new_tokens=None,
-        *,
-        width=4,
-        length_penalty=0.0,
-        num_return_sequences=1,
+        self, prompt, max_new_tokens=None, *, width=4, length_penalty=0.0, num_return_sequences=1
     ):
         """The most probable sequences, by a beam search over `step`.
 

@@ -69,9 +69,7 @@ def make_op_error(culprits):
     listed = "; ".join(dict.fromkeys(map(str, culprits)))
     hints = " ".join(dict.fromkeys(culprit.hint(_DEFAULT_HINT) for culprit in culprits))
     return ExportError(
-        f"LiteRT has no built-in op for {listed}. {hints}",
-        op=first.op,
-        layer=first.layer,
+        f"LiteRT has no built-in op for {listed}. {hints}", op=first.op, layer=first.layer
     )
 
 

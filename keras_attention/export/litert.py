@@ -123,11 +123,7 @@ def to_litert(
     check_no_lookups(model)
     manifest.check_metadata(path.parent, metadata)
     exportable = make_exportable(
-        model,
-        generate,
-        batch_size=batch_size,
-        sequence_length=sequence_length,
-        examples=examples,
+        model, generate, batch_size=batch_size, sequence_length=sequence_length, examples=examples
     )
     memory.check_file_size(exportable.model, quantization)
     if calibration is not None:

@@ -80,11 +80,7 @@ def to_saved_model(
     path = _check_path(path)
     manifest.check_metadata(path.parent, metadata)
     exportable = make_exportable(
-        model,
-        generate,
-        batch_size=batch_size,
-        sequence_length=sequence_length,
-        examples=examples,
+        model, generate, batch_size=batch_size, sequence_length=sequence_length, examples=examples
     )
     with make_workplace(path) as new:
         owned = save_endpoints(exportable.model, exportable.endpoints, new, MASK_CONSTANT)

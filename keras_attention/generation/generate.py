@@ -6,13 +6,7 @@ import numpy as np
 from keras import ops
 
 from keras_attention.core import checks
-from keras_attention.generation import (
-    alignments,
-    beam_search,
-    loop,
-    speculative,
-    streaming,
-)
+from keras_attention.generation import alignments, beam_search, loop, speculative, streaming
 from keras_attention.generation.compiled import get_compiled, map_leaves
 from keras_attention.generation.config import choose_padding, make_config
 from keras_attention.generation.inputs import prepare_inputs

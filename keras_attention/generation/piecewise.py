@@ -111,10 +111,7 @@ def _is_tokenwise(operation):
         return True
     if isinstance(operation, keras.layers.LayerNormalization | keras.layers.RMSNormalization):
         return list(np.ravel(operation.axis)) in ([-1], [2])
-    return kind.__name__ in _TOKENWISE and kind.__module__.split(".")[0] in (
-        "keras",
-        "keras_hub",
-    )
+    return kind.__name__ in _TOKENWISE and kind.__module__.split(".")[0] in ("keras", "keras_hub")
 
 
 _TOKENWISE = {

@@ -3,12 +3,7 @@
 import keras
 
 from keras_attention import positions
-from keras_attention.blocks import (
-    AllowedLogits,
-    ParserState,
-    SegmentEmbedding,
-    TokenEmbedding,
-)
+from keras_attention.blocks import AllowedLogits, ParserState, SegmentEmbedding, TokenEmbedding
 from keras_attention.blocks.inner_layers import copy_part
 from keras_attention.blocks.parser_state import DEEPEST
 from keras_attention.models.head import name_logits

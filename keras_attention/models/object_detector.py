@@ -123,10 +123,7 @@ def object_detector(
         position, grid, embedding.num_registers, hidden_dim / num_heads
     )
     sizes = dict(
-        num_heads=num_heads,
-        intermediate_dim=intermediate_dim,
-        score=score,
-        normalizer=normalizer,
+        num_heads=num_heads, intermediate_dim=intermediate_dim, score=score, normalizer=normalizer
     )
     own = dict(num_layers=num_layers, mask=mask, position=position)
     check_unused(object_detector, "encoder", encoder, **sizes, **own)
@@ -141,11 +138,7 @@ def object_detector(
         encoded, points = encoder(x), _check_queries(queries)
         if decoder is None:
             decoder = TransformerDecoder.of_size(
-                num_decoder_layers,
-                hidden_dim=hidden_dim,
-                dropout=dropout,
-                causal=False,
-                **sizes,
+                num_decoder_layers, hidden_dim=hidden_dim, dropout=dropout, causal=False, **sizes
             )
         decoder = name_blocks(decoder, "decoder")
         x = ObjectQueries(queries, hidden_dim, name="queries")(encoded)

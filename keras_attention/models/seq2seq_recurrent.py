@@ -101,10 +101,7 @@ def seq2seq_recurrent(
     embedding_dim = embedding_dim or hidden_dim
 
     embedding = TokenEmbedding(
-        source_vocabulary_size,
-        embedding_dim,
-        padding_id=source_padding_id,
-        name="source_embedding",
+        source_vocabulary_size, embedding_dim, padding_id=source_padding_id, name="source_embedding"
     )
     x = embedding(source)
     x = keras.layers.Dropout(dropout, name="source_dropout")(x)

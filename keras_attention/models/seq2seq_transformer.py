@@ -109,9 +109,7 @@ def seq2seq_transformer(
     sizes |= dict(hidden_dim=hidden_dim, dropout=dropout, activation="relu")
     if encoder is None:
         encoder = TransformerEncoder.of_size(
-            num_layers,
-            position=positions.for_role(position, "rotate", "bias"),
-            **sizes,
+            num_layers, position=positions.for_role(position, "rotate", "bias"), **sizes
         )
     if decoder is None:
         decoder = TransformerDecoder.of_size(

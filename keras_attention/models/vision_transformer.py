@@ -40,12 +40,7 @@ def _clip(patch_size, num_layers, num_heads, hidden_dim, projection_dim):
         hidden_dim=hidden_dim,
         embedding=ImageEmbedding(normalization="layer_norm", epsilon=1e-5, use_bias=False),
         encoder=TransformerEncoder.of_size(
-            num_layers,
-            num_heads,
-            hidden_dim,
-            4 * hidden_dim,
-            activation="quick_gelu",
-            epsilon=1e-5,
+            num_layers, num_heads, hidden_dim, 4 * hidden_dim, activation="quick_gelu", epsilon=1e-5
         ),
         head=[keras.layers.Dense(projection_dim, use_bias=False, name="projection")],
     )

@@ -148,11 +148,7 @@ class Weighted(IntegerInputs, Position, LayerPart):
             # a copy for each: an initializer object draws the same values every time
             initializer = initializer.__class__.from_config(initializer.get_config())
         return self.add_weight(
-            name=name,
-            shape=shape,
-            initializer=initializer,
-            dtype="float32",
-            autocast=False,
+            name=name, shape=shape, initializer=initializer, dtype="float32", autocast=False
         )
 
     def check_built(self):

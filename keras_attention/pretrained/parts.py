@@ -20,11 +20,7 @@ T5 = dict(
     shared_position=True,
     scale_embeddings=False,
 )
-STRUCTURES = {
-    "t5": T5,
-    "t5_1.1": T5,
-    "bart": dict(norm="post", epsilon=1e-5),
-}
+STRUCTURES = {"t5": T5, "t5_1.1": T5, "bart": dict(norm="post", epsilon=1e-5)}
 
 
 def build_model(builder, settings):
@@ -133,9 +129,7 @@ def _build_encoder_decoder(settings):
     logit_bias = settings.pop("logit_bias", False)  # of the target
     embedding = _take_text_embedding(settings, norm, "source_padding_id")
     target = dataclasses.replace(
-        embedding,
-        padding_id=settings.pop("target_padding_id"),
-        logit_bias=logit_bias,
+        embedding, padding_id=settings.pop("target_padding_id"), logit_bias=logit_bias
     )
     decoder = _take_decoder(settings, hidden_dim, dropout, norm, spoken)
     stack = _take_stack(settings, hidden_dim, dropout, norm, position)

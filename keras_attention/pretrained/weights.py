@@ -73,9 +73,7 @@ def joined(names, factor=1.0, axis=1):
         return [part / factor for part in np.split(value, ends, axis=axis)]
 
     return Fold(
-        tuple(names),
-        lambda *parts: factor * np.concatenate(parts, axis=axis),
-        invert=invert,
+        tuple(names), lambda *parts: factor * np.concatenate(parts, axis=axis), invert=invert
     )
 
 
@@ -149,12 +147,7 @@ def fairseq_block(ours, theirs, crosses):
 
 
 def _fairseq_attention(ours, theirs):
-    names = {
-        "query": "q_proj",
-        "key": "k_proj",
-        "value": "v_proj",
-        "attention_output": "out_proj",
-    }
+    names = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "attention_output": "out_proj"}
     found = {}
     for our, their in names.items():
         found |= dense(f"{ours}/{our}", f"{theirs}.{their}")

@@ -62,8 +62,7 @@ class RecurrentEncoder(OwnArguments, keras.layers.Layer):
         self.bidirectional, self.dropout = bidirectional, dropout
         ways = ("forward", "backward")[: 1 + bidirectional]
         self._layers_of = _Rows(
-            [[self._layer(i, way) for way in ways] for i in range(self.num_layers)],
-            name="layers",
+            [[self._layer(i, way) for way in ways] for i in range(self.num_layers)], name="layers"
         )
         self._dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 

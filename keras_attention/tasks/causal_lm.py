@@ -271,14 +271,7 @@ class CausalLM(Task):
         return _cut_turn(text[len(prompt) :])
 
     def stream(
-        self,
-        inputs,
-        *,
-        max_new_tokens=None,
-        temperature=None,
-        top_k=None,
-        top_p=None,
-        seed=None,
+        self, inputs, *, max_new_tokens=None, temperature=None, top_k=None, top_p=None, seed=None
     ):
         """Go on with texts, token by token.
 

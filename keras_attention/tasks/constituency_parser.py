@@ -12,11 +12,7 @@ from keras_attention.files.fields import MOST_ID, MOST_TOKENS
 from keras_attention.tasks.generators import check_ids, get_generation_options
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.runners import load_runner, map_batches
-from keras_attention.tasks.sentence_task import (
-    SentenceTask,
-    build_preprocessor,
-    size_characters,
-)
+from keras_attention.tasks.sentence_task import SentenceTask, build_preprocessor, size_characters
 from keras_attention.training.scores.brackets import score_brackets
 
 ROWS = 32  # sentences that are parsed at a time

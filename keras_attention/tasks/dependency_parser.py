@@ -9,11 +9,7 @@ from keras_attention.core.lazy import blocks, keras, keras_internals, models, vi
 from keras_attention.data.preprocessors.spanning_tree import find_tree
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.runners import map_batches, softmax
-from keras_attention.tasks.sentence_task import (
-    SentenceTask,
-    build_preprocessor,
-    size_characters,
-)
+from keras_attention.tasks.sentence_task import SentenceTask, build_preprocessor, size_characters
 
 ROWS = 32  # sentences that are parsed at a time
 ROOT = "<root>"

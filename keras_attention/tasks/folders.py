@@ -19,12 +19,7 @@ MODEL, SAVED_MODEL, LITERT, LITERT_INT8 = (
     "model.tflite",
     "model.int8.tflite",
 )
-FORMATS = {
-    "keras": MODEL,
-    "saved_model": SAVED_MODEL,
-    "litert": LITERT,
-    "litert-int8": LITERT_INT8,
-}
+FORMATS = {"keras": MODEL, "saved_model": SAVED_MODEL, "litert": LITERT, "litert-int8": LITERT_INT8}
 OF_ANY_LENGTH = ("token_ids", "source_ids", "waveform", "features")  # inputs of a free file
 # The options of an export that make the others of the Keras model.
 EXPORTED_BY = {

@@ -151,10 +151,7 @@ class ImageClassifier(Task):
         layer, weights = list(maps.items())[-1]  # the last block, or the pooling
         label = self.preprocessor.labels.names[int(np.argmax(logits[0]))]
         figure = visualization.attention_map(
-            weights,
-            image=pixels[0],
-            title=f"{label}: {layer}, head by head",
-            path=path,
+            weights, image=pixels[0], title=f"{label}: {layer}, head by head", path=path
         )
         return AttentionMaps(dict(maps), None, None, figure)
 

@@ -80,15 +80,7 @@ class ImageToText(Task):
     finishing_seconds = FINISHING_SECONDS
 
     def __init__(
-        self,
-        model,
-        preprocessor,
-        *,
-        writing=None,
-        score=None,
-        labels=None,
-        bins=BINS,
-        builder=None,
+        self, model, preprocessor, *, writing=None, score=None, labels=None, bins=BINS, builder=None
     ):
         super().__init__(model, preprocessor, builder=builder)
         self.writing = Writing() if writing is None else writing

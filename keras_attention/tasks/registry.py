@@ -24,10 +24,7 @@ TASKS = {
     "vision_transformer": "image_classifier.ImageClassifier",
     "image_generator": "image_generator.ImageGenerator",  # behind what its data are for, too
 }
-MADE_BY = {
-    "image_generator": "causal_language_model",
-    "multi_label_classifier": "text_classifier",
-}
+MADE_BY = {"image_generator": "causal_language_model", "multi_label_classifier": "text_classifier"}
 
 
 def get_task_class(builder):

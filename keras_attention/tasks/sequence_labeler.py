@@ -12,11 +12,7 @@ from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import make_accuracy, make_balanced_loss
 from keras_attention.tasks.runners import compute_each, softmax
-from keras_attention.tasks.sentence_task import (
-    SentenceTask,
-    build_preprocessor,
-    size_characters,
-)
+from keras_attention.tasks.sentence_task import SentenceTask, build_preprocessor, size_characters
 from keras_attention.training.scores.class_scores import score_tags
 from keras_attention.training.scores.entity_tags import find_spans, is_entity_tag
 

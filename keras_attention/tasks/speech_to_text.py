@@ -70,15 +70,7 @@ class SpeechToText(Task):
     predict_options, rows = ("beam", "language", "task"), ROWS
     finishing_seconds = FINISHING_SECONDS
 
-    def __init__(
-        self,
-        model,
-        preprocessor,
-        *,
-        writing=None,
-        score=None,
-        builder=None,
-    ):
+    def __init__(self, model, preprocessor, *, writing=None, score=None, builder=None):
         super().__init__(model, preprocessor, builder=builder)
         self.writing = Writing(max_new_tokens=LONGEST) if writing is None else writing
         self.score = check_score(self, score)

@@ -269,13 +269,7 @@ class Task(TaskInterface):
         data = self.as_data(train)
         dev = data.dev if validation_data is None else self.as_data(validation_data).train
         return fit_task(
-            self,
-            data,
-            dev,
-            numbers,
-            backup_dir=backup_dir,
-            callbacks=callbacks,
-            verbose=verbose,
+            self, data, dev, numbers, backup_dir=backup_dir, callbacks=callbacks, verbose=verbose
         )
 
     def make_job(self, train, dev, recipe):

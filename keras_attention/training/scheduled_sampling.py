@@ -170,11 +170,7 @@ class ScheduledSampling(keras.callbacks.Callback):
     target = np.random.randint(1, 9, size=(4, 6))
     sampling = ka.training.ScheduledSampling(ka.training.LinearForcing(slope=0.25))
     history = model.fit(
-        {"target_ids": target[:, :-1]},
-        target[:, 1:],
-        batch_size=2,
-        callbacks=[sampling],
-        verbose=0,
+        {"target_ids": target[:, :-1]}, target[:, 1:], batch_size=2, callbacks=[sampling], verbose=0
     )
     assert history.history["teacher_forcing"] == [0.75]  # in the second update
     ```

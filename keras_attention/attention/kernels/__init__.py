@@ -7,14 +7,7 @@ None, and `pays(lengths, visibility)` why it is the one to take, or None.
 """
 
 from keras_attention.attention.kernels import banded, chunked, dense, fused, ring
-from keras_attention.attention.kernels.select import (
-    CACHED,
-    NAMES,
-    Choice,
-    bind,
-    choose,
-    get_kernel,
-)
+from keras_attention.attention.kernels.select import CACHED, NAMES, Choice, bind, choose, get_kernel
 
 __all__ = [
     "CACHED",

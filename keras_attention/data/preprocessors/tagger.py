@@ -194,11 +194,7 @@ class TaggerPreprocessor(TokenizerOwner):
 
     def config(self):
         """Return the entry in the manifest: all that an app needs to repeat the preprocessing."""
-        config = {
-            **self.describe_tokenizer(),
-            "labels": LABELS,
-            "split": self.pattern,
-        }
+        config = {**self.describe_tokenizer(), "labels": LABELS, "split": self.pattern}
         if not self.reads_words:
             return config
         return config | {

@@ -180,9 +180,7 @@ def _list_gemma(ours, theirs):
     found = dense(f"{ours}/attention/attention_output", f"{theirs}/attention/output_dense", False)
     for name in ("query", "key", "value"):
         found[f"{ours}/attention/{name}/kernel"] = Fold(
-            (f"{theirs}/attention/{name}_dense/vars/0",),
-            lambda x: x.transpose(1, 0, 2),
-            turn=False,
+            (f"{theirs}/attention/{name}_dense/vars/0",), lambda x: x.transpose(1, 0, 2), turn=False
         )
     names = {"gate": "gating_ffw", "intermediate": "gating_ffw_2", "output": "ffw_linear"}
     for our, their in names.items():

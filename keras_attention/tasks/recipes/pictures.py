@@ -28,9 +28,7 @@ RECIPES = {
     "vision_transformer/digits": Recipe(
         model=size(2, 4, 64, 128)
         | dict(
-            patch_size=1,
-            embedding=dict(stem_filters=(32, 64), stem_strides=(1, 2)),
-            pooling="mean",
+            patch_size=1, embedding=dict(stem_filters=(32, 64), stem_strides=(1, 2)), pooling="mean"
         ),
         epochs=40,
         batch_size=32,
