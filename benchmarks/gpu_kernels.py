@@ -241,7 +241,8 @@ class OursOnJax(JaxStack):
         terms = our_terms(ka, case)
         if case["pattern"] == "padded":
             lengths = jnp.asarray(row_lengths(case["batch"], length))
-            terms |= {"query_lengths": lengths, "key_lengths": lengths}
+            given = {"query_lengths": lengths, "key_lengths": lengths}
+            terms["mask"] = ka.attention.Visibility(terms["mask"], **given)
         return lambda *heads: ka.attention.attend(*heads, return_weights=False, **terms)
 
 
@@ -368,7 +369,8 @@ class OursOnTorch(TorchStack):
         terms = our_terms(ka, case)
         if case["pattern"] == "padded":
             lengths = torch.from_numpy(row_lengths(case["batch"], length)).to(self.place)
-            terms |= {"query_lengths": lengths, "key_lengths": lengths}
+            given = {"query_lengths": lengths, "key_lengths": lengths}
+            terms["mask"] = ka.attention.Visibility(terms["mask"], **given)
         return lambda *heads: ka.attention.attend(*heads, return_weights=False, **terms)
 
 

@@ -252,10 +252,11 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         )
 
     def attend_heads(self, query, heads, equation, visibility, return_weights, implementation):
-        if not self._is_overridden:
-            how = equation, visibility, return_weights, implementation
-            return super().attend_heads(query, heads, *how)
         key, value = heads["key"], heads["value"]
+        how = return_weights, implementation
+        if not self._is_overridden:
+            parts = self._add_slots(query, value, equation, visibility, implementation)
+            return self.attend(query, key, *parts, *how)
         if implementation == kernels.CACHED:  # as Keras gives them, by length, and all masks as one
             key, value = kv_cache.heads_first(key), kv_cache.heads_first(value)
         visibility = visibility.hide_padded_queries()
@@ -270,13 +271,14 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
             query, key, value, mask, training, return_weights, **positions
         )
 
-    def attend(self, query, key, value, equation, visibility, return_weights, implementation):
-        if self.num_memory_slots:
-            visibility = visibility.hide_padded_queries()  # a query that is padding sees the slots
-            equation = self._structures.slots.join(equation, query)
-            value = self._structures.slots.append_to(value, implementation == kernels.CACHED)
-        how = equation, visibility, return_weights, implementation
-        return super().attend(query, key, value, *how)
+    def _add_slots(self, query, value, equation, visibility, implementation):
+        """Return values, equation and visibility with the memory slots, if there are any."""
+        if not self.num_memory_slots:
+            return value, equation, visibility
+        slots = self._structures.slots
+        value = slots.append_to(value, implementation == kernels.CACHED)
+        # A query that is padding sees the slots.
+        return value, slots.join(equation, query), visibility.hide_padded_queries()
 
     def project_output(self, output, query):
         if self.use_gate:
@@ -313,15 +315,9 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
             query_positions=query_positions,
             key_positions=key_positions,
         )
-        return self.attend(
-            query,
-            key,
-            value,
-            self.make_equation(training and self.dropout),
-            visibility,
-            return_attention_scores,
-            self.implementation,
-        )
+        equation = self.make_equation(training and self.dropout)
+        parts = self._add_slots(query, value, equation, visibility, self.implementation)
+        return self.attend(query, key, *parts, return_attention_scores, self.implementation)
 
     @property
     def _is_overridden(self):
