@@ -13,10 +13,11 @@ from keras_attention.attention.raw_scores import RawScores, check_previous
 from keras_attention.attention.visibility import Visibility
 from keras_attention.core import checks, keras_internals, scope
 from keras_attention.core.integer_inputs import IntegerInputs
+from keras_attention.core.part import OwnArguments
 from keras_attention.core.sharing import serialize_shared
 
 
-class AttentionLayer(IntegerInputs, keras.layers.Layer):
+class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
     """The base of attention layers: masks, positions, cache, recording and dropout.
 
     `call` makes two records and hands them on unchanged: `Equation` says what is computed,

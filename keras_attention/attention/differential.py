@@ -57,6 +57,11 @@ class DifferentialAttention(AttentionLayer, ProjectionOwner):
     ```
     """
 
+    own_arguments = (
+        *("num_heads", "key_dim", "value_dim", "depth", "num_key_value_heads", "use_bias"),
+        "kernel_initializer",
+    )
+
     def __init__(
         self,
         num_heads,
@@ -139,11 +144,3 @@ class DifferentialAttention(AttentionLayer, ProjectionOwner):
             weights = ops.subtract(weights, ops.multiply(factor, other))
         output = self._head_norm(ops.subtract(first, ops.multiply(factor, second)))
         return ops.multiply(output, 1 - self.lambda_init), weights
-
-    def get_config(self):
-        names = "num_heads key_dim value_dim depth num_key_value_heads use_bias".split()
-        return {
-            **super().get_config(),
-            **{name: getattr(self, name) for name in names},
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }

@@ -63,6 +63,10 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
     """
 
     _parts = ("normalizer", "mask")
+    own_arguments = (
+        *("num_heads", "key_dim", "latent_dim", "rotary_dim", "query_latent_dim", "value_dim"),
+        "kernel_initializer",
+    )
 
     def __init__(
         self,
@@ -241,11 +245,3 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
                 f"which is quantized ({projection.quantization_mode}). Use absorb=False."
             )
         return ops.einsum(equation, x, ops.cast(projection.kernel, x.dtype))
-
-    def get_config(self):
-        names = "num_heads key_dim latent_dim rotary_dim query_latent_dim value_dim".split()
-        return {
-            **super().get_config(),
-            **{name: getattr(self, name) for name in names},
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }

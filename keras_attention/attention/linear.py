@@ -10,13 +10,14 @@ from keras_attention.attention import arguments, feature_maps
 from keras_attention.attention.inputs import check_call, check_rank
 from keras_attention.attention.projection import ProjectionOwner, project
 from keras_attention.core import checks, scope
+from keras_attention.core.part import OwnArguments
 from keras_attention.core.shapes import prepend_batch
 
 SMALLEST_SUM = 1e-30
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class LinearAttention(ProjectionOwner):
+class LinearAttention(OwnArguments, ProjectionOwner):
     """Attention whose work and memory grow with the length, not with its square.
 
     `output_i = φ(q_i) · Σ_j φ(k_j) v_jᵀ / φ(q_i) · Σ_j φ(k_j)` (Katharopoulos et al., 2020,
@@ -67,6 +68,10 @@ class LinearAttention(ProjectionOwner):
     """
 
     weight_axes = {"random_features": ("head_dim", "inner")}
+    own_arguments = (
+        *("num_heads", "key_dim", "value_dim", "num_key_value_heads", "chunk_size", "use_bias"),
+        *("feature_map", "mask", "kernel_initializer"),
+    )
 
     def __init__(
         self,
@@ -196,15 +201,6 @@ class LinearAttention(ProjectionOwner):
         if not return_state:
             return output
         return output, keras.KerasTensor(self._state_shape(query.shape[0]), "float32")
-
-    def get_config(self):
-        plain = "num_heads key_dim value_dim num_key_value_heads chunk_size use_bias".split()
-        objects = "feature_map mask kernel_initializer".split()
-        return {
-            **super().get_config(),
-            **{name: getattr(self, name) for name in plain},
-            **{n: keras.saving.serialize_keras_object(getattr(self, n)) for n in objects},
-        }
 
 
 def _heads_first(x):

@@ -64,6 +64,7 @@ class MemorizingAttention(MultiHeadAttention):
     """
 
     weight_axes = {"memory_gate": ("heads",)}
+    own_arguments = ("memory_length", "num_neighbors", "gate_initializer")
 
     def __init__(
         self,
@@ -160,11 +161,3 @@ class MemorizingAttention(MultiHeadAttention):
         slot.update(keys=keys, values=values, num_keys=count)
         any_found = ops.cast(number > 0, "float32")
         return remembered, ops.reshape(any_found, (-1, 1, 1, 1))
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "memory_length": self.memory_length,
-            "num_neighbors": self.num_neighbors,
-            "gate_initializer": keras.initializers.serialize(self.gate_initializer),
-        }

@@ -90,6 +90,13 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
 
     _dense_only = False  # whether a subclass needs what only the dense kernel does
     remembers_segments = True
+    own_arguments = (
+        *("num_heads", "key_dim", "value_dim", "use_bias", "attention_axes", "use_gate"),
+        *("num_key_value_heads", "qk_norm", "qk_norm_epsilon", "qkv_bias", "key_bias", "sink"),
+        *("num_memory_slots", "talking_heads", "flash_attention", "activity_regularizer"),
+        *("kernel_initializer", "bias_initializer", "kernel_regularizer", "bias_regularizer"),
+        *("kernel_constraint", "bias_constraint"),
+    )
 
     def __init__(
         self,
@@ -349,23 +356,8 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         return self._output_dense
 
     def get_config(self):
-        plain = (
-            "num_heads key_dim value_dim use_bias attention_axes use_gate num_key_value_heads "
-            "qk_norm qk_norm_epsilon qkv_bias key_bias sink num_memory_slots talking_heads "
-            "flash_attention"
-        )
-        objects = (
-            "kernel_initializer bias_initializer kernel_regularizer bias_regularizer "
-            "kernel_constraint bias_constraint"
-        )
         return {
             **super().get_config(),
-            **{name: getattr(self, name) for name in plain.split()},
-            "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
             "output_shape": self._output_shape,
             "sliding_window": self._sliding_window,
-            **{
-                name: keras.saving.serialize_keras_object(getattr(self, name))
-                for name in objects.split()
-            },
         }

@@ -29,6 +29,13 @@ class Part:
         return cls(**{key: tuple(x) if isinstance(x, list) else x for key, x in values.items()})
 
 
+_CONFIGURED = (
+    keras.initializers.Initializer,
+    keras.regularizers.Regularizer,
+    keras.constraints.Constraint,
+)
+
+
 class OwnArguments:
     """A base before a Keras class: its config has the attributes in `own_arguments`.
 
@@ -43,7 +50,7 @@ class OwnArguments:
         parts = {
             name: keras.saving.serialize_keras_object(value)
             for name, value in values.items()
-            if isinstance(value, (keras.layers.Layer, Part))
+            if isinstance(value, (keras.layers.Layer, Part, *_CONFIGURED))
         }
         return {**super().get_config(), **values, **parts}
 
