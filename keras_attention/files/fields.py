@@ -223,6 +223,17 @@ class Fields:
         value = self._value(name, default, fit, expected)
         return choices[value] if isinstance(choices, dict) else value
 
+    def each_of(self, name, choices, default):
+        """Read a list, each entry of which is one of `choices`, which are str."""
+        values = self.get(name, default)
+        for value in values:
+            if value not in choices:
+                expected = f"some of {', '.join(choices)}"
+                raise self.error_class(
+                    f"{self.owner(name)} holds {quote_value(value)}: expected {expected}."
+                )
+        return values
+
     def file(self, name, default=_REQUIRED):
         """Read the path of a file in the same folder. See `path_inside`."""
         if self.values.get(name) is None and default is not _REQUIRED:

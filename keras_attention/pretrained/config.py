@@ -53,3 +53,14 @@ ACTIVATIONS = {
     "tanh": "tanh",
     "mish": "mish",
 }
+_GATED = {"silu": "swiglu", "gelu": "geglu", "gelu_tanh": "geglu_tanh", "relu": "reglu"}
+# Activations of feed-forward networks with a gate.
+GATES = {name: _GATED[kind] for name, kind in ACTIVATIONS.items() if kind in _GATED}
+
+
+def read_bias(config):
+    """Return whether layers have biases: those of attention and feed-forward networks, or none."""
+    bias = config.flag("attention_bias", False)
+    if config.flag("mlp_bias", False) != bias:
+        raise config.error("mlp_bias", f"{str(bias).lower()}, as attention_bias")
+    return bias

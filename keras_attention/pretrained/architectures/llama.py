@@ -2,7 +2,7 @@
 
 from keras_attention import masks, positions
 from keras_attention.pretrained.checkpoint import CheckpointError
-from keras_attention.pretrained.config import ACTIVATIONS
+from keras_attention.pretrained.config import GATES, read_bias
 from keras_attention.pretrained.weights import dense, rms_norm
 
 MODEL_TYPES = ("llama", "mistral", "qwen2", "qwen3")
@@ -10,23 +10,11 @@ IRRELEVANT = ("pad_token_id", "max_window_layers")
 HEADS = {"ForCausalLM": "causal_language_model"}
 # Buffers of older versions, and the matrix of logits where it is the table of tokens once more.
 IGNORED = (r".*\.rotary_emb\.inv_freq", r"lm_head\.weight")
-GATES = {"silu": "swiglu", "gelu": "geglu", "gelu_tanh": "geglu_tanh", "relu": "reglu"}
 
 
 def settings(config):
     kind = config.values["model_type"]
     hidden, heads = config.whole("hidden_size"), config.whole("num_attention_heads")
-    activation = config.one_of("hidden_act", ACTIVATIONS, "silu")
-    if activation not in GATES:
-        raise CheckpointError(
-            f"{config.path} says hidden_act={activation!r}: there is no such gate."
-        )
-    bias = config.flag("attention_bias", False)
-    if config.flag("mlp_bias", False) != bias:
-        raise CheckpointError(
-            f"{config.path} says attention_bias={bias} and mlp_bias={not bias}: expected both, or "
-            "neither."
-        )
     num_layers = config.layers("num_hidden_layers")
     return {
         "vocabulary_size": config.whole("vocab_size"),
@@ -36,12 +24,12 @@ def settings(config):
         "hidden_dim": hidden,
         "key_dim": config.whole("head_dim", 128 if kind == "qwen3" else hidden // heads),
         "intermediate_dim": config.whole("intermediate_size"),
-        "activation": GATES[activation],
+        "activation": config.one_of("hidden_act", GATES, "silu"),
         "dropout": 0.0,
         "attention_dropout": config.number("attention_dropout", 0.0),
         "normalization": "rms_norm",
         "epsilon": config.number("rms_norm_eps", 1e-6),
-        "use_bias": bias,
+        "use_bias": read_bias(config),
         "qkv_bias": True if kind == "qwen2" else None,
         "qk_norm": "rms_norm" if kind == "qwen3" else None,
         "position": positions.Rotary(**read_rotary(config)),
@@ -97,16 +85,15 @@ def read_windows(config, kind, num_layers):
     window = config.whole("sliding_window", None)
     if kind in ("qwen2", "qwen3"):
         window = window if config.flag("use_sliding_window", False) else None
-    types = config.get("layer_types")
     if window is None:
+        config.get("layer_types")
         return None
-    if types is None:
-        first = config.whole("max_window_layers", num_layers) if kind != "mistral" else 0
-        types = ["full_attention"] * first + ["sliding_attention"] * (num_layers - first)
-    known = {"full_attention": None, "sliding_attention": masks.Window(window)}
-    if unknown := [name for name in types if name not in known]:
-        raise CheckpointError(f"{config.path} says layer_types with {unknown[0]!r:.60}.")
-    return [known[name] for name in types]
+    first = 0
+    if kind != "mistral" and config.get("layer_types") is None:
+        first = config.whole("max_window_layers", num_layers)
+    types = ["full_attention"] * first + ["sliding_attention"] * (num_layers - first)
+    by_type = {"full_attention": None, "sliding_attention": masks.Window(window)}
+    return [by_type[name] for name in config.each_of("layer_types", by_type, types)]
 
 
 def head(config, builder, keywords, tensors):

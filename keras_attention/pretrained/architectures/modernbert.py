@@ -3,7 +3,7 @@
 from keras_attention import masks, positions
 from keras_attention.pretrained.architectures import bert, llama
 from keras_attention.pretrained.checkpoint import CheckpointError
-from keras_attention.pretrained.config import ACTIVATIONS
+from keras_attention.pretrained.config import ACTIVATIONS, GATES, read_bias
 from keras_attention.pretrained.weights import dense, find_base, layer_norm, part_of
 
 MODEL_TYPES = ("modernbert",)
@@ -28,31 +28,20 @@ POOLINGS = {"first": {"classifier_pooling": "cls"}, "mean": {"classifier_pooling
 
 def settings(config):
     num_layers = config.layers("num_hidden_layers")
-    activation = config.one_of("hidden_activation", ACTIVATIONS, "gelu")
-    if activation not in llama.GATES:
-        raise CheckpointError(
-            f"{config.path} says hidden_activation={activation!r}: there is no such gate."
-        )
-    bias = config.flag("attention_bias", False)
-    if config.flag("mlp_bias", False) != bias:
-        raise CheckpointError(
-            f"{config.path} says attention_bias={bias} and mlp_bias={not bias}: expected both, or "
-            "neither."
-        )
     return {
         "vocabulary_size": config.whole("vocab_size"),
         "num_layers": num_layers,
         "num_heads": config.whole("num_attention_heads"),
         "hidden_dim": config.whole("hidden_size"),
         "intermediate_dim": config.whole("intermediate_size"),
-        "activation": llama.GATES[activation],
+        "activation": config.one_of("hidden_activation", GATES, "gelu"),
         "dropout": config.number("mlp_dropout", 0.0),
         "attention_dropout": config.number("attention_dropout", 0.0),
         "norm": "pre",
         "first_norm": False,
         "normalization": "layer_norm" if config.flag("norm_bias", False) else "layer_norm_no_bias",
         "epsilon": config.number("norm_eps", 1e-5),
-        "use_bias": bias,
+        "use_bias": read_bias(config),
         "position": None,
         "normalize_embeddings": True,
         "padding_id": config.token_id("pad_token_id", 50283),
@@ -64,13 +53,11 @@ def _read_layers(config, num_layers):
     window = masks.Window(config.whole("local_attention", 128) // 2 + 1)
     every = config.whole("global_attn_every_n_layers", 3)
     kinds = ["sliding_attention" if i % every else "full_attention" for i in range(num_layers)]
-    kinds = config.get("layer_types", kinds)
     bases = {
         "full_attention": config.number("global_rope_theta", 160_000.0),
         "sliding_attention": config.get("local_rope_theta", 10_000.0),
     }
-    if unknown := [kind for kind in kinds if kind not in bases]:
-        raise CheckpointError(f"{config.path} says layer_types with {unknown[0]!r:.60}.")
+    kinds = config.each_of("layer_types", bases, kinds)
     config.refuse("rope_scaling")
     said = config.get("rope_parameters", {})
     if unknown := sorted(said.keys() - bases.keys()):
