@@ -85,7 +85,7 @@ def _about_input(error):
 
 
 def sentence(error):
-    """The message of an error on one line; with a hint if it comes from another package.
+    """Return the message of an error on one line; with a hint if it comes from another package.
 
     An error about several examples has a line for each.
     """

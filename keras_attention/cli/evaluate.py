@@ -56,7 +56,7 @@ def evaluate(preset, *, file, split, kind, **options):
 
 
 def open_task(preset, kind, prefix=None):
-    """The task of a preset, or of a checkpoint, whose sources get `prefix` in front."""
+    """Return the task of a preset, or of a checkpoint, whose sources get `prefix` in front."""
     if prefix is None:
         return from_preset(preset, kind)
     if not is_checkpoint(preset):
@@ -159,7 +159,7 @@ def converse(task, turns, options):
 
 
 def collect_inputs(inputs, file):
-    """The typed inputs, and those on the lines of a file or of standard input.
+    """Return the typed inputs, and those on the lines of a file or of standard input.
 
     An empty line is `BLANK`: there is one line of output for each line of input.
     """
@@ -183,7 +183,7 @@ def split_lines(text):
 
 
 def add_context(task, questions, path):
-    """(question, context) for each of the questions."""
+    """Return (question, context) for each of the questions."""
     if not task.takes_context:
         raise ValueError(f"--context is not for models of {task.builder}: leave it out.")
     if path is None:

@@ -197,7 +197,7 @@ def find_command(arguments=None):
 
 
 def _portable(word):
-    """An absolute path as its last part; everything else as it is."""
+    """Return an absolute path as its last part; everything else as it is."""
     return pathlib.Path(word).name if pathlib.Path(word).is_absolute() else word
 
 

@@ -10,7 +10,7 @@ AXES = ("data", "model")
 
 
 def read_mesh(value):
-    """{name of a mesh axis: how many devices} of `--mesh`, or None.
+    """Return {name of a mesh axis: how many devices} of `--mesh`, or None.
 
     ```python
     from keras_attention.cli.mesh import read_mesh
@@ -33,7 +33,7 @@ def read_mesh(value):
 
 
 def make_layout(mesh, fully_sharded=False):
-    """The `ka.distribution.RoleParallel` of `--mesh`; errors say how to get backend and devices."""
+    """Make the `ka.distribution.RoleParallel` of `--mesh`."""
     import keras
 
     from keras_attention import distribution

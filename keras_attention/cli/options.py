@@ -73,7 +73,7 @@ def find_context(path):
 
 
 def find_model(value):
-    """A path that is there, or the id of a checkpoint, which is looked up by the command."""
+    """Return a path that is there, or the id of a checkpoint, which is looked up by the command."""
     return value if value.startswith(HUB) else find_file(pathlib.Path(value))
 
 

@@ -37,7 +37,7 @@ class EpochLines(keras.callbacks.Callback):
         self.on_epoch_begin(0)
 
     def describe(self):
-        """What goes on: the epoch, how far it is, and about how long it takes yet."""
+        """Return what goes on: the epoch, how far it is, and about how long it takes yet."""
         gone = time.perf_counter() - self.started
         line = f"epoch {self.epoch + 1}/{self.epochs}: "
         if self.checking:

@@ -25,7 +25,7 @@ ABOUT_DIGITS = {
 
 
 def load_digits(seed=0):
-    """The 1,797 images (8, 8, 1) as a `ka.data.DataSet`, every part with its share of each digit.
+    """Load the 1,797 images (8, 8, 1), every part with its share of each digit.
 
     A fifth is for testing, an eighth of the rest for choosing, the others for training.
     """
@@ -72,7 +72,7 @@ ABOUT_DATES = {
 
 
 def load_dates(seed=0):
-    """The dates as pairs of texts: as people write them, and in ISO 8601."""
+    """Return the dates as pairs of texts: as people write them, and in ISO 8601."""
     parts = {
         part: [date[:2] for date in data.dates(part, size, seed=seed)]
         for part, size in SIZES.items()
@@ -101,7 +101,7 @@ ABOUT_FACTS = {
 
 
 def load_facts(seed=0):
-    """The made-up questions as a `ka.data.DataSet`."""
+    """Return the made-up questions as a `ka.data.DataSet`."""
     parts = {part: data.facts(part, size, seed) for part, size in FACTS_SIZES.items()}
     return data.Question.collect(**parts)
 
@@ -188,8 +188,9 @@ class Source:
         return cls(**{**known, **given})
 
     def like(self, metadata):
-        """The same, read as a model of this manifest takes it: pictures of its size, recordings at
-        its rate, and as many turns.
+        """Return the same, read as a model of this manifest takes it.
+
+        Pictures get its size, recordings its rate, and dialogues as many turns.
         """
         names = ("turns", "sampling_rate")
         settled = {name: metadata[name] for name in names if metadata.get(name) is not None}
@@ -203,7 +204,7 @@ class Source:
 
     @property
     def entries(self):
-        """What a manifest remembers of it, a dict."""
+        """Return what a manifest remembers of it, a dict."""
         always = ("dataset", "label_column")
         found = {name: getattr(self, name) for name in REMEMBERED}
         return {name: value for name, value in found.items() if value is not None or name in always}
@@ -219,14 +220,14 @@ class Source:
                 raise ValueError(f"{option} is not for {what}: leave it out.")
 
     def _list_options(self, builder):
-        """(what the data are, the names of the options that apply to them)."""
+        """Return (what the data are, the names of the options that apply to them)."""
         if self.dataset is not None:
             columns = () if self.dataset in NAMED else ("label_column", "text_column")
             return f"--dataset {self.dataset}", columns
         return READERS[builder].describe(self)
 
     def load(self, builder):
-        """The data for the task of `builder`, a `ka.data.DataSet`."""
+        """Return the data for the task of `builder`, a `ka.data.DataSet`."""
         if (self.dataset is None) == (not self.files):
             raise ValueError(
                 "Name a data set with --dataset, or give files with --train, --dev and --test"
@@ -257,7 +258,7 @@ class Source:
             )
 
     def choose_column(self, option, default):
-        """The name of a column, or its number in a file whose first row names none.
+        """Return the name of a column, or its number in a file whose first row names none.
 
         Args:
             option: `"text_column"` or `"label_column"`.
@@ -268,21 +269,21 @@ class Source:
 
     @property
     def encodings(self):
-        """Keywords of readers of text."""
+        """Return keywords of readers of text."""
         return {} if self.encoding is None else {"encoding": self.encoding}
 
     @property
     def skipping(self):
-        """Keywords of readers of examples that may be broken."""
+        """Return keywords of readers of examples that may be broken."""
         return {} if self.on_error is None else {"on_error": self.on_error}
 
     @property
     def reading(self):
-        """Keywords of readers of examples of text."""
+        """Return keywords of readers of examples of text."""
         return self.encodings | self.skipping
 
     def describe(self, builder, loaded):
-        """The entry of the data in the model card, a dict."""
+        """Return the entry of the data in the model card, a dict."""
         counts = get_task_class(builder).count_examples(loaded)
         if self.dataset in NAMED:
             return {**NAMED[self.dataset][1], "counts": counts}
@@ -299,7 +300,7 @@ class Source:
 
 
 def _describe_pictures(metadata):
-    """How pictures are read for a manifest's model: a dict."""
+    """Return how pictures are read for a manifest's model: a dict."""
     mode = "grayscale" if metadata["channels"] == 1 else "rgb"
     found = {"image_size": tuple(metadata["image_size"]), "color_mode": mode}
     if "resizing" in metadata:

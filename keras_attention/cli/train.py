@@ -91,7 +91,7 @@ def _train(builder, output, source, options, preset, mesh, trained, finishes):
 
 
 def open_preset(preset, builder, options):
-    """(the task of a preset to go on from, the other options, those that it was opened with)."""
+    """Return (the task to go on from, the other options, those that it was opened with)."""
     given = {name: value for name, value in options.items() if value is not None}
     opened = {}
     if is_checkpoint(preset):
@@ -109,5 +109,5 @@ def open_preset(preset, builder, options):
 
 
 def _can_extend(task):
-    """Whether `--vocabulary-size` says how many subwords of the new texts are to be learnt."""
+    """Return whether `--vocabulary-size` says how many subwords of new texts are learnt."""
     return hasattr(task, "extend_vocabulary")

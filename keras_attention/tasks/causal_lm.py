@@ -124,7 +124,7 @@ class CausalLM(Task):
         return super().adapt(data_set)
 
     def find_example(self, data_set):
-        """The first turn of dialogues, and where the next one begins."""
+        """Return the first turn of dialogues, and where the next one begins."""
         if "dialogues" not in data_set.about:
             return self.example
         text = data_set.test or data_set.dev or data_set.train
@@ -170,7 +170,7 @@ class CausalLM(Task):
         return data.batches(windows, batch_size=recipe.batch_size, seed=recipe.seed)
 
     def make_batches(self, examples, where):
-        """Windows one after another."""
+        """Return windows one after another."""
         if not examples:
             return None
         with prefix_errors(where):
@@ -235,7 +235,7 @@ class CausalLM(Task):
     def predict(
         self, inputs, *, max_new_tokens=None, temperature=None, top_k=None, top_p=None, seed=None
     ):
-        """The texts, each with its continuation.
+        """Return the texts, each with its continuation.
 
         Args:
             inputs: list of str, the beginnings.
@@ -252,7 +252,7 @@ class CausalLM(Task):
         return [text + "".join(pieces) for text, pieces in zip(inputs, streams, strict=True)]
 
     def reply(self, turns, *, max_new_tokens=REPLY, **options):
-        """The next turn of a dialogue, by a model of `ka.data.join_dialogues`.
+        """Return the next turn of a dialogue, by a model of `ka.data.join_dialogues`.
 
         Args:
             turns: list of str, those so far.
@@ -315,7 +315,7 @@ class CausalLM(Task):
             yield text[len(before) :]
 
     def attention(self, example, path=None):
-        """The maps of the first tokens of a text."""
+        """Return the maps of the first tokens of a text."""
         ids = self._read_prompt(example)[: min(PICTURED, self.max_length)]
         with visualization.record_attention(self.model) as maps:
             self.model(ids.reshape(1, -1))
@@ -336,12 +336,12 @@ class CausalLM(Task):
 
 
 def _cut_turn(text):
-    """The first turn of a text."""
+    """Return the first turn of a text."""
     return text.split(SEPARATOR.strip())[0].strip()
 
 
 def _choose_number(run, ids, wanted):
-    """How many tokens to write after `ids`; an error if there is no room for as many."""
+    """Return how many tokens to write after `ids`; an error if there is no room for as many."""
     if run.max_length is None:
         return wanted or WRITTEN
     room = run.max_length - len(ids) + 1  # the last one takes no place

@@ -33,7 +33,7 @@ LENGTH = 128  # tokens of a text that is trained on or written, unless another n
 
 
 def find_task(preset):
-    """The builder whose task the file's own head is for.
+    """Return the builder whose task the file's own head is for.
 
     Raises:
         ValueError: the checkpoint has no head of a task that is made of checkpoints.
@@ -59,7 +59,7 @@ def find_task(preset):
 
 
 def open_checkpoint(preset, task_class, options=()):
-    """The task of a checkpoint, of a class; with a new head where the file has none for it.
+    """Return the task of a checkpoint, of a class; with a new head where the file has none for it.
 
     Args:
         options: dict of keywords, see `list_options`.
@@ -90,7 +90,7 @@ def open_checkpoint(preset, task_class, options=()):
 
 
 def list_options(builder):
-    """The names of keywords that `open_checkpoint` takes for a builder's task."""
+    """Return the names of keywords that `open_checkpoint` takes for a builder's task."""
     return OPENERS[builder][2] if builder in OPENERS else ()
 
 
@@ -112,12 +112,12 @@ def _open_labels(folder, task_class, builder, found, places, *, pooling="auto"):
 
 
 def _has_label_sets(folder):
-    """Whether the classes of a checkpoint's head are decisions of their own."""
+    """Return whether the classes of a checkpoint's head are decisions of their own."""
     return read_checkpoint(folder).config.get("problem_type") == "multi_label_classification"
 
 
 def _open_answers(folder, task_class, builder, found, places):
-    """A task of questions, with a new head where the file has none of answers."""
+    """Return a task of questions, with a new head where the file has none of answers."""
     length = LONGEST_ROW if places is None else min(LONGEST_ROW, places)
     preprocessor = data.QuestionPreprocessor(
         pretrained.tokenizer(folder),
@@ -205,7 +205,7 @@ def _open_speech(
     beam=None,
     length_penalty=None,
 ):
-    """The model takes samples, and makes the spectrogram itself."""
+    """Return the model takes samples, and makes the spectrogram itself."""
     checkpoint = read_checkpoint(folder)
     settings = read_generation_settings(checkpoint)
     prompts = read_speech_prompts(checkpoint)
@@ -235,7 +235,7 @@ def _open_speech(
 
 
 def _open_pictures(folder, task_class, builder, found, places):
-    """The model takes pixels from 0 to 1: a layer without weights normalizes them.
+    """Return the model takes pixels from 0 to 1: a layer without weights normalizes them.
 
     The weights of the patches could take that over, but what was fine-tuned is to go back to
     Hugging Face's files, whose pixels are normalized outside.
@@ -283,7 +283,7 @@ OPENERS = {
 
 
 def _read_builder(folder):
-    """(the builder of a file by its own head, how many positions its model has, or None)."""
+    """Return (the builder of a file by its own head, how many positions its model has, or None)."""
     checkpoint = read_checkpoint(folder)
     task = "image_encoder" if _has_towers(folder) else None
     settings = read_settings(checkpoint, task)
@@ -292,7 +292,7 @@ def _read_builder(folder):
 
 
 def _has_towers(folder):
-    """Whether a file holds a model of images and one of texts."""
+    """Return whether a file holds a model of images and one of texts."""
     towers = read_builder(read_checkpoint(folder))
     return isinstance(towers, tuple) and "image_encoder" in towers
 
@@ -303,7 +303,7 @@ def _bound(wanted, places):
 
 
 def _read_labels(checkpoint, count):
-    """The names of the labels by `config.json`, in order."""
+    """Return the names of the labels by `config.json`, in order."""
     said = checkpoint.config.get("id2label")
     if said is None:
         return [f"LABEL_{i}" for i in range(count)]

@@ -107,7 +107,7 @@ class ConstituencyParser(SentenceTask):
         }
 
     def _count_labels(self, words):
-        """How many ids the tree of so many words has at most, its end included."""
+        """Return how many ids the tree of so many words has at most, its end included."""
         return words + 2 * (self.spare_constituents + EACH * words) + 1
 
     @classmethod
@@ -137,7 +137,7 @@ class ConstituencyParser(SentenceTask):
         return [t for t in trees if count_spare_constituents(t) <= self.spare_constituents]
 
     def select(self, examples, where, training=False):
-        """The trees that the model can write."""
+        """Return the trees that the model can write."""
         fitting = self._drop_spare(super().select(examples, where, training))
         if training and not fitting:
             raise ValueError(
@@ -151,7 +151,7 @@ class ConstituencyParser(SentenceTask):
         return [lambda: training.MaskedSparseCategoricalAccuracy(name="accuracy")]
 
     def compute_scores(self, examples, where):
-        """Scores of brackets, as EVALB computes them: see `ka.training.score_brackets`."""
+        """Return scores of brackets, as EVALB computes them: see `ka.training.score_brackets`."""
         if not examples:
             return {}
         examples = self.limit.select(examples, where)
@@ -187,7 +187,7 @@ class ConstituencyParser(SentenceTask):
             )
 
     def predict(self, inputs):
-        """The trees of sentences.
+        """Return the trees of sentences.
 
         Args:
             inputs: list of sentences: str, or lists of tokens, as the trees have them that the
@@ -200,7 +200,7 @@ class ConstituencyParser(SentenceTask):
         return map_batches(self._parse, sentences, list(map(len, sentences)), ROWS)
 
     def _parse(self, sentences):
-        """The trees of sentences that fit into one batch."""
+        """Return the trees of sentences that fit into one batch."""
         number = self._count_labels(max(map(len, sentences)))
         rows = np.asarray(self.runner(self._make_inputs(sentences), number))
         labels = self.preprocessor.labels

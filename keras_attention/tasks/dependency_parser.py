@@ -71,7 +71,7 @@ class DependencyParser(SentenceTask):
         return data.TaggerPreprocessor.load(folder)
 
     def replace_head(self, num_labels):
-        """The model with new scores of relations; heads are found as before."""
+        """Return the model with new scores of relations; heads are found as before."""
         outputs = dict(self.model.output)
         old = keras_internals.producer(outputs["label_scores"])
         features, *_ = keras_internals.inputs_of(outputs["label_scores"])
@@ -107,7 +107,7 @@ class DependencyParser(SentenceTask):
         self.check_words(path, run.inspection)
 
     def predict(self, inputs):
-        """The trees of sentences.
+        """Return the trees of sentences.
 
         Args:
             inputs: list of sentences: str, or lists of tokens.
@@ -119,7 +119,7 @@ class DependencyParser(SentenceTask):
         return map_batches(self._parse, sentences, list(map(len, sentences)), ROWS)
 
     def _parse(self, sentences):
-        """The `ParsedToken`s of sentences that fit into one batch."""
+        """Return the `ParsedToken`s of sentences that fit into one batch."""
         inputs = self.preprocessor(sentences)
         if not isinstance(inputs, dict):
             inputs = {next(iter(self.runner.inputs)): inputs}
@@ -132,7 +132,7 @@ class DependencyParser(SentenceTask):
         ]
 
     def _read_tree(self, tokens, arcs, labels):
-        """The `ParsedToken`s of one sentence, of scores (T, T + 1) and (T, T + 1, L)."""
+        """Return the `ParsedToken`s of one sentence, of scores (T, T + 1) and (T, T + 1, L)."""
         words, shares = [], softmax(arcs)
         for i, (token, head) in enumerate(zip(tokens, find_tree(arcs), strict=True)):
             relations = softmax(labels[i, head])
@@ -162,7 +162,7 @@ class DependencyParser(SentenceTask):
 
 
 def score_trees(found, wanted):
-    """{"las": share, "uas": share} of words whose head, and relation to it, are right.
+    """Return {"las": share, "uas": share} of words whose head, and relation to it, are right.
 
     Args:
         found, wanted: lists of (heads, relations) of the same sentences.

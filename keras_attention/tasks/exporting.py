@@ -68,14 +68,14 @@ def export_model(
 
 
 def _make_generation(metadata):
-    """The `Generation` of a manifest, or None where the model does not generate."""
+    """Return the `Generation` of a manifest, or None where the model does not generate."""
     options = get_generation_options(metadata)
     return Generation(options.pop("generate"), **options) if options else None
 
 
 @contextlib.contextmanager
 def keep_preprocessing(preprocessor, path):
-    """An export to `path` within: what `preprocessor.save` writes then lies beside it.
+    """Return an export to `path` within: what `preprocessor.save` writes then lies beside it.
 
     So an app has the vocabularies or the tokenizer, and the labels, with `preprocessing` in the
     manifest, and `from_preset` opens the file. Where that would replace a file that no manifest
@@ -93,7 +93,7 @@ def keep_preprocessing(preprocessor, path):
 
 
 def _find_what_is_in_the_way(made, path):
-    """What a user is told of a file beside `path` that one in `made` would replace, or None."""
+    """Return a warning about a file beside `path` that one in `made` would replace, or None."""
     folder, known = path.parent, manifests.read_manifest(path.parent).get("files", {})
     models = [name for name in known if name != path.name and (folder / name).exists()]
     models = [n for n in models if n.endswith((".keras", ".tflite")) or (folder / n).is_dir()]
@@ -114,7 +114,7 @@ def _find_what_is_in_the_way(made, path):
 
 
 def export_all(model, folder, *, examples, metadata):
-    """The three exports of a preset, each compared with the model on `examples`.
+    """Return the three exports of a preset, each compared with the model on `examples`.
 
     Yields:
         (file name, function without arguments that makes it and gives its report).

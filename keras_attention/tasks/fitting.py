@@ -56,7 +56,7 @@ def fit_task(task, data, dev, numbers, *, backup_dir, callbacks, verbose):
 
 
 def make_history(model, epochs):
-    """The epochs' numbers as Keras gives them."""
+    """Return the epochs' numbers as Keras gives them."""
     history = keras.callbacks.History()
     history.set_model(model)
     history.epoch = [epoch["epoch"] - 1 for epoch in epochs]

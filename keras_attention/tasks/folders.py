@@ -158,7 +158,7 @@ class RunFolder:
 
 
 def find_model_file(path, kind=None):
-    """The folder of a trained model, and which of its files to run.
+    """Return the folder of a trained model, and which of its files to run.
 
     Args:
         path: the folder, or a model file or SavedModel in it.
@@ -231,7 +231,7 @@ def _report_missing(folder, kind):
 
 
 def _describe_part(part):
-    """What JSON can hold of a part with weights, or of a function, in the keywords of a model.
+    """Return what JSON can hold of a part or a function in the keywords of a model.
 
     Names and dtypes are left out: they are given by number, and a run that goes on has others.
     """
@@ -241,7 +241,7 @@ def _describe_part(part):
 
 
 def _drop_names(config):
-    """A config without the names and dtypes of layers, at any depth."""
+    """Return a config without the names and dtypes of layers, at any depth."""
     if isinstance(config, list | tuple):
         return [_drop_names(value) for value in config]
     if not isinstance(config, dict):
@@ -276,7 +276,7 @@ def refuse_links(folder):
 
 
 def read_task_manifest(folder):
-    """The manifest of a folder that `train` or `demo` made, as a dict; else a ValueError.
+    """Return the manifest of a folder that `train` or `demo` made, as a dict; else a ValueError.
 
     The fields that its task reads have the right types and bounds then: files may be damaged, or
     come from anywhere.
@@ -292,7 +292,7 @@ def read_task_manifest(folder):
 
 
 def read_any_manifest(folder):
-    """The manifest of any folder, as a dict; without a task it is not checked, and may be empty."""
+    """Return the manifest of any folder, as a dict. Without a task it is not checked."""
     fields = _fields(folder)
     return _checked(fields) if "task" in fields else fields.values
 

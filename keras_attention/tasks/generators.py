@@ -14,7 +14,7 @@ ROWS = 32  # sources at a time
 
 
 def get_generation_options(manifest):
-    """Keywords for the export of a model, from its manifest; none if it does not generate."""
+    """Return keywords for the export of a model that generates, from its manifest."""
     known = manifest.get("writing")
     if known is None:
         return {}
@@ -28,7 +28,7 @@ def get_generation_options(manifest):
 
 
 def _make_constraints(known):
-    """The constraints for what a manifest calls by the names of Hugging Face, a list."""
+    """Return the constraints for what a manifest calls by the names of Hugging Face, a list."""
     found = []
     if known.get("forced_bos_token_id") is not None:
         found.append(
@@ -140,7 +140,7 @@ class OutOfTime(Exception):
 
 
 def generate_texts(run, preprocessor, texts, beam=None, deadline=None):
-    """The texts that a generator `run` gives for `texts`, in their order.
+    """Return the texts that a generator `run` gives for `texts`, in their order.
 
     Args:
         deadline: float, by `time.perf_counter`, after which `OutOfTime` is raised; or None.

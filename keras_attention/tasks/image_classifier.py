@@ -127,7 +127,7 @@ class ImageClassifier(Task):
         check_picture_runner(path, run, self.preprocessor)
 
     def predict(self, inputs, *, top=None, invert=False):
-        """The classes of pictures.
+        """Return the classes of pictures.
 
         Args:
             inputs: list of paths, or of arrays (H, W, C) of the model's size.

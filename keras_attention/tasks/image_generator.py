@@ -226,7 +226,7 @@ class ImageGenerator(Task):
         return self.preprocessor.pictures(np.concatenate(parts))
 
     def attention(self, example, path=None, pixel=None):
-        """What a pixel looked at when it was drawn.
+        """Return what a pixel looked at when it was drawn.
 
         Args:
             example: str, a class; a picture of it is drawn.
@@ -266,7 +266,7 @@ class ImageGenerator(Task):
 
 
 def draw_grid(task, labels, count, path=None, seed=SEED):
-    """A picture of `count` drawn images of each class, a row for each; gives the figure."""
+    """Return a picture of `count` drawn images of each class, a row for each; gives the figure."""
     from keras_attention.visualization.figure import new_figure, save_figure
     from keras_attention.visualization.overlay import draw_picture, normalize_image
 

@@ -169,7 +169,7 @@ class ImageToText(Task):
         return ()
 
     def describe_data(self, data_set):
-        """How many texts are too long to train on, and words unknown, if any are."""
+        """Return how many texts are too long to train on, and words unknown, if any are."""
         texts = [text for one in data_set.train for text in one.texts]
         short = self.select(data_set.train, "The train part", training=True)
         kept = [text for one in short for text in one.texts]
@@ -185,7 +185,7 @@ class ImageToText(Task):
         return tuple(said)
 
     def select(self, examples, where, training=False):
-        """The pictures to train on with those of their texts that are short enough."""
+        """Return the pictures to train on with those of their texts that are short enough."""
         if not training:
             return examples
         kept, most = [], self.writing.max_new_tokens
@@ -213,14 +213,14 @@ class ImageToText(Task):
         return [make_accuracy, make_perplexity]
 
     def make_examples(self):
-        """Two grey pictures with the beginnings of texts."""
+        """Return two grey pictures with the beginnings of texts."""
         shape = (*self.preprocessor.image_size, self.preprocessor.channels)
         images = np.random.default_rng(0).uniform(size=(2, *shape)).astype("float32")
         begin = self.preprocessor.start_token_id
         return [{"images": images, "target_ids": np.array([[begin, 4, 4]] * 2, "int32")}]
 
     def compute_scores(self, examples, where):
-        """Scores of captions beside all those given, or mean average precision of objects."""
+        """Compute scores of captions, or mean average precision of objects."""
         if not examples:
             return {}
         written = self.predict([example.image for example in examples])
@@ -235,7 +235,7 @@ class ImageToText(Task):
         return {name: round(scores[name], 6) for name in ("map", "map50", "map75")}
 
     def predict(self, inputs, *, beam=None):
-        """The texts that the model writes about pictures.
+        """Return the texts that the model writes about pictures.
 
         Args:
             inputs: list of paths, or of arrays (H, W, C) of any size, uint8 or floats from 0 to 1.

@@ -52,7 +52,7 @@ class TaskInterface(abc.ABC):
 
     @classmethod
     def collect(cls, examples):
-        """A data set whose training part is `examples`."""
+        """Return a data set whose training part is `examples`."""
         return cls.example_kind.collect(list(examples), dev_fraction=0)
 
     @classmethod
@@ -66,7 +66,7 @@ class TaskInterface(abc.ABC):
 
     @classmethod
     def read_settings(cls, fields):
-        """Keywords of the constructor, from a manifest (`Fields`).
+        """Return keywords of the constructor, from a manifest (`Fields`).
 
         A ValueError where something is missing that this, or `load_preprocessor`, reads in it.
         """
@@ -75,36 +75,36 @@ class TaskInterface(abc.ABC):
     @classmethod
     @abc.abstractmethod
     def load_preprocessor(cls, folder, manifest):
-        """The preprocessor whose files are in `folder`."""
+        """Return the preprocessor whose files are in `folder`."""
 
     @property
     def settings(self):
-        """dict, the manifest's entries that `read_settings` reads, and what an app needs."""
+        """Return the manifest's entries that `read_settings` reads, and what an app needs."""
         return {}
 
     @classmethod
     def count_examples(cls, data):
-        """dict, what there is in a data set -> how many, without parts that are empty."""
+        """Return {what there is in a data set: how many}, without parts that are empty."""
         parts = data.parts.items()
         return {f"{part} {cls.unit}": len(examples) for part, examples in parts if len(examples)}
 
     def select(self, examples, where, training=False):
-        """The examples that are not too long for the model, of a list that `where` names."""
+        """Return the examples that are not too long for the model, of a list that `where` names."""
         return examples if self.limit is None else self.limit.select(examples, where, training)
 
     @property
     def batch_preprocessor(self):
-        """What makes batches to train on and to score: the preprocessor."""
+        """Return what makes batches to train on and to score: the preprocessor."""
         return self.preprocessor
 
     def make_training_batches(self, examples, recipe):
-        """A shuffled `tf.data.Dataset` of (inputs, labels) batches."""
+        """Return a shuffled `tf.data.Dataset` of (inputs, labels) batches."""
         examples = self.select(examples, "The train part", training=True)
         options = {"shuffle": True, "seed": recipe.seed}
         return data.batches(examples, self.batch_preprocessor, recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
-        """(inputs, labels) batches in order, or None without examples.
+        """Return (inputs, labels) batches in order, or None without examples.
 
         Args:
             where: str, what errors call the examples.
@@ -120,7 +120,7 @@ class TaskInterface(abc.ABC):
         """Functions that make Keras metrics of labels and logits; the first chooses the epoch."""
 
     def make_loss(self, recipe, train):
-        """The Keras loss of labels and logits; of all outputs where the model has several.
+        """Return the Keras loss of labels and logits; of all outputs where the model has several.
 
         Args:
             recipe: `Recipe`.
@@ -134,14 +134,14 @@ class TaskInterface(abc.ABC):
 
     @abc.abstractmethod
     def compute_scores(self, examples, where):
-        """{name: score} of the runner on raw examples; {} without any.
+        """Return {name: score} of the runner on raw examples; {} without any.
 
         Tasks with labels give a `ClassScores`, with `classes` and `confusion`.
         """
 
     @abc.abstractmethod
     def predict(self, inputs):
-        """What the model says of each of `inputs`."""
+        """Return what the model says of each of `inputs`."""
 
     @abc.abstractmethod
     def attention(self, example, path=None):
@@ -153,7 +153,7 @@ class TaskInterface(abc.ABC):
 
     @abc.abstractmethod
     def find_pictured(self, data):
-        """An input of a data set whose attention is easy to read as a picture."""
+        """Return an input of a data set whose attention is easy to read as a picture."""
 
     def draw_examples(self, data, folder):
         """Draws pictures of the model's attention into `folder`; gives their names."""
@@ -161,7 +161,7 @@ class TaskInterface(abc.ABC):
         return ["attention.png"]
 
     def make_exportable(self, model):
-        """The model that exported files hold, of the Keras model: as it is."""
+        """Return the model that exported files hold, of the Keras model: as it is."""
         return model
 
     def make_examples(self):
@@ -177,15 +177,15 @@ class TaskInterface(abc.ABC):
         return None
 
     def replace_head(self, num_labels):
-        """The model with a new last layer for so many labels."""
+        """Return the model with a new last layer for so many labels."""
         return models.replace_head(self.model, num_labels)
 
     def with_labels(self, labels):
-        """The preprocessor with other labels."""
+        """Return the preprocessor with other labels."""
         return dataclasses.replace(self.preprocessor, labels=tuple(labels))
 
     def find_example(self, data):
-        """An input that `predict` takes, as those of a data set are."""
+        """Return an input that `predict` takes, as those of a data set are."""
         return self.example
 
     def describe_data(self, data):
@@ -197,7 +197,7 @@ class TaskInterface(abc.ABC):
         return () if self.limit is None else self.limit.describe_scored(examples)
 
     def hold_out(self, train, dev, seed):
-        """(train, dev): without dev, a tenth of train becomes it."""
+        """Return (train, dev): without dev, a tenth of train becomes it."""
         return add_dev(train, dev, dev_fraction=DEV_FRACTION, seed=seed)
 
     def adapt(self, data):

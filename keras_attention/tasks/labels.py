@@ -17,12 +17,12 @@ class Classification(typing.NamedTuple):
 
 
 def make_accuracy():
-    """The metric that every labelling task has."""
+    """Return the metric that every labelling task has."""
     return training.MaskedSparseCategoricalAccuracy(name="accuracy")
 
 
 def make_balanced_loss(recipe, list_ids, num_labels):
-    """The cross-entropy of labels, with class weights by the recipe's `balance`.
+    """Return the cross-entropy of labels, with class weights by the recipe's `balance`.
 
     A class with n of N examples weighs (N / n) ** balance, divided by the mean weight of the
     examples. So the loss and the learning rate keep their scale. 0 weighs all classes the same, and

@@ -97,7 +97,7 @@ class ExportedLanguageModel:
 
 
 def check_temperature(task, temperature):
-    """A temperature above 0 for a task; another one is refused."""
+    """Return a temperature above 0 for a task; another one is refused."""
     if not temperature > 0:
         name = type(task).__name__
         raise ValueError(f"{name}(temperature={temperature!r}): expected a number above 0.")
@@ -121,7 +121,7 @@ def read_choice(known, temperature, what="tokens", **limits):
 
 
 def compute_mean_loss(run, batches):
-    """The mean of -log p of every label that counts, in nats.
+    """Return the mean of -log p of every label that counts, in nats.
 
     Args:
         run: `KerasLanguageModel` or `ExportedLanguageModel`.

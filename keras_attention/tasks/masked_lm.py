@@ -93,7 +93,7 @@ class MaskedLM(Task):
         return self._batch(windows, batch_size=recipe.batch_size, seed=recipe.seed)
 
     def make_batches(self, examples, where):
-        """Windows one after another, in which every pass hides the same tokens."""
+        """Return windows one after another, in which every pass hides the same tokens."""
         if not examples:
             return None
         with prefix_errors(where):
@@ -111,7 +111,7 @@ class MaskedLM(Task):
         return [make_perplexity, make_accuracy]
 
     def compute_scores(self, examples, where):
-        """Perplexity of the hidden tokens, and how many of them are the model's first choice."""
+        """Compute perplexity and accuracy of the hidden tokens."""
         batches = self.make_batches(examples, where)
         return score_batches(self.runner, batches, self.make_metrics())
 
@@ -121,7 +121,7 @@ class MaskedLM(Task):
         inspection.check_sizes(run.inspection, labels=tokens, vocabularies=sizes)
 
     def predict(self, inputs, *, top=TOP):
-        """The likeliest tokens of every `[MASK]`.
+        """Return the likeliest tokens of every `[MASK]`.
 
         Args:
             inputs: list of str, each with one `[MASK]` or several.
@@ -136,7 +136,7 @@ class MaskedLM(Task):
         return list(number_errors("Text", inputs, partial(self._find_candidates, top=top)))
 
     def _find_candidates(self, text, top):
-        """A list of `Candidate` for each `[MASK]` of one text."""
+        """Return a list of `Candidate` for each `[MASK]` of one text."""
         ids = self.preprocessor([text])
         (masks,) = self.preprocessor.candidates(ids, compute_logits(self.runner, ids), top)
         if not masks:

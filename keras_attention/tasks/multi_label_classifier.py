@@ -158,7 +158,7 @@ class MultiLabelClassifier(Task):
         return ClassScores({name: round(score, 6) for name, score in scores.items()}, classes)
 
     def predict(self, inputs, *, top=None):
-        """The labels of texts.
+        """Return the labels of texts.
 
         Args:
             inputs: list of str.

@@ -118,11 +118,11 @@ class ObjectDetector(Task):
 
     @property
     def has_no_object(self):
-        """Whether the model's last class is no object."""
+        """Return whether the model's last class is no object."""
         return self.model.output["logits"].shape[-1] == len(self.preprocessor.labels) + 1
 
     def replace_head(self, num_labels):
-        """The model with new logits; boxes are found as before."""
+        """Return the model with new logits; boxes are found as before."""
         outputs = dict(self.model.output)
 
         def make_head(name):
@@ -159,12 +159,12 @@ class ObjectDetector(Task):
         return training.HungarianLoss("cross_entropy" if self.has_no_object else "varifocal")
 
     def make_metrics(self):
-        """Mean average precision as it can be computed while training."""
+        """Return mean average precision as it can be computed while training."""
         count, no_object = len(self.preprocessor.labels), self.has_no_object
         return [lambda: training.BoxAveragePrecision(count, no_object, name="map")]
 
     def make_exportable(self, model):
-        """The model without the outputs that only training needs."""
+        """Return the model without the outputs that only training needs."""
         outputs = {name: model.output[name] for name in ("logits", "boxes")}
         return keras.Model(model.input, outputs, name=model.name)
 
@@ -194,7 +194,7 @@ class ObjectDetector(Task):
         check_picture_runner(path, run, self.preprocessor)
 
     def predict(self, inputs, *, threshold=THRESHOLD, bounding_box_format="xyxy"):
-        """The objects in pictures.
+        """Return the objects in pictures.
 
         Args:
             inputs: list of paths, or of arrays (H, W, C) of any size, uint8 or floats from 0 to 1.
@@ -228,7 +228,7 @@ class ObjectDetector(Task):
         return found
 
     def _find(self, examples, with_sizes=False):
-        """All that the queries find in some pictures; boxes are in pixels of an example's size."""
+        """Return all that the queries find in pictures, with boxes in pixels of an example."""
         read = [self.preprocessor.read(example.image) for example in examples]
         outputs = self.runner({next(iter(self.runner.inputs)): np.stack([x for x, _ in read])})
         found = []

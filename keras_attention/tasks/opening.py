@@ -11,7 +11,7 @@ from keras_attention.tasks.registry import get_task_class
 
 
 def from_preset(preset, file=None):
-    """The task in a preset, of the class that its files say.
+    """Return the task in a preset, of the class that its files say.
 
     Args:
         preset: path of a folder that `save_to_preset` or `keras-attention train` wrote, or of a

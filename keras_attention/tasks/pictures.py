@@ -12,7 +12,7 @@ from keras_attention.tasks.runners import check_sizes
 
 
 def collect_pictures(examples):
-    """A data set of pictures with classes, of an `ImageSplit` or of (pixels, numbers)."""
+    """Return a data set of pictures with classes, of an `ImageSplit` or of (pixels, numbers)."""
     split = data.ImageSplit.of(examples)
     names = [str(k) for k in range(int(split.labels.max(initial=0)) + 1)]
     return data.ImageSplit.collect(split, labels=names, dev_fraction=0)
@@ -42,7 +42,7 @@ def check_picture_fields(fields, resized=True):
 
 
 def read_picture_sizes(folder, manifest):
-    """Keywords of a preprocessor of pictures, from a manifest that is checked."""
+    """Return keywords of a preprocessor of pictures, from a manifest that is checked."""
     resizing = Resizing()
     if "resizing" in manifest:
         resizing = Resizing.read(Fields(folder / MANIFEST, manifest).object("resizing"))
@@ -51,7 +51,7 @@ def read_picture_sizes(folder, manifest):
 
 
 def describe_pictures(preprocessor):
-    """dict, the manifest's entries that say how pictures become inputs."""
+    """Return the manifest's entries that say how pictures become inputs."""
     return {
         "image_size": list(preprocessor.image_size),
         "channels": preprocessor.channels,
@@ -70,7 +70,7 @@ def check_picture_runner(path, run, preprocessor):
 
 
 def find_grid(model, image_size):
-    """(rows, columns) of an encoder's cells: the stem, if any, and the patches say so."""
+    """Return (rows, columns) of an encoder's cells: the stem, if any, and the patches say so."""
     layers = {layer.name: layer for layer in model.layers}
     embedding = models.ImageEmbedding()
     if "stem" in layers:
@@ -80,7 +80,7 @@ def find_grid(model, image_size):
 
 
 def fit_image_size(examples, longer, settings):
-    """(height, width) of which `longer` is the longer side, shaped as pictures are on average.
+    """Return (height, width), shaped as pictures are on average, with `longer` as the longer side.
 
     Both are multiples of the cells that the stem and the patches of a model make.
 
@@ -97,7 +97,7 @@ def fit_image_size(examples, longer, settings):
 
 
 def find_channels(examples):
-    """1 where all pictures are arrays of one channel, else 3."""
+    """Return 1 where all pictures are arrays of one channel, else 3."""
     images = [example.image for example in examples]
     one = all(isinstance(image, np.ndarray) and image.shape[-1] == 1 for image in images)
     return 1 if one else 3

@@ -46,7 +46,7 @@ class PresetInfo(typing.NamedTuple):
 
 
 def list_presets():
-    """The presets that `from_preset` finds by name, a list of `PresetInfo`.
+    """Return the presets that `from_preset` finds by name, a list of `PresetInfo`.
 
     They are looked for in the folders that the environment variable `KERAS_ATTENTION_PRESETS` names
     (as PATH does), in `saved_models/` of a clone, in the installed package, which has `digits-vit`
@@ -81,7 +81,7 @@ def list_presets():
 
 
 def find_preset(preset):
-    """The path of a preset: a path that exists, or of a name that `list_presets` has.
+    """Return the path of a preset: a path that exists, or of a name that `list_presets` has.
 
     One behind a URL is fetched into a cache, every file checked by its SHA-256.
     """
@@ -101,7 +101,7 @@ def find_preset(preset):
 
 
 def is_checkpoint(preset):
-    """Whether a preset is one of Hugging Face: by `hf://`, or a folder without our manifest."""
+    """Return whether a preset is a checkpoint: `hf://...`, or a folder without our manifest."""
     path = pathlib.Path(preset)
     by_files = (path / CONFIG).is_file() and not (path / manifest.MANIFEST).is_file()
     return str(preset).startswith(HUB) or by_files
@@ -127,7 +127,7 @@ def _list_folders():
 
 
 def _describe(folder):
-    """What a preset's files say about it, a dict of `ABOUT` and `size`."""
+    """Return what a preset's files say about it, a dict of `ABOUT` and `size`."""
     try:
         said = manifest.read_manifest(folder)
         path = folder / "scores.json"
@@ -223,7 +223,7 @@ def _cache_folder(url):
 
 
 def _fetch(url, name, files):
-    """The folder of a preset in the cache, with its files as the index has them."""
+    """Return the folder of a preset in the cache, with its files as the index has them."""
     folder = _cache_folder(url) / name
     wanted = {path: _read_entry(files, path) for path in files.values}
     if folder.is_dir():
@@ -246,7 +246,7 @@ def _fetch(url, name, files):
 
 
 def _read_entry(files, path):
-    """(size, SHA-256) of a file, after a check that it lies inside the preset."""
+    """Return (size, SHA-256) of a file, after a check that it lies inside the preset."""
     parts = path.split("/")
     if any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts):
         raise ValueError(f"{files.path}: {path!r} is no path inside a preset.")

@@ -101,12 +101,12 @@ class QuestionAnswerer(Task):
         return {"no_answer": self.no_answer, "threshold": self.threshold}
 
     def find_example(self, data_set):
-        """The first question of the data."""
+        """Return the first question of the data."""
         every = data_set.test or data_set.dev or data_set.train
         return every[0].question if every else self.example
 
     def hold_out(self, train, dev, seed):
-        """(train, dev): without dev, a tenth of the contexts of train becomes it."""
+        """Return (train, dev): without dev, a tenth of the contexts of train becomes it."""
         if dev or not train:
             return train, dev
         held = data.Question.collect(train, seed=seed)
@@ -127,7 +127,10 @@ class QuestionAnswerer(Task):
         return ()
 
     def make_training_batches(self, examples, recipe):
-        """Windows with their answers; those without one are left out where there always is one."""
+        """Make batches of windows with their answers.
+
+        Windows without one are left out where the model always gives an answer.
+        """
         windows, places = self._encode_all(examples, "The train part")
         if not self.no_answer:
             kept = [i for i, (first, _) in enumerate(places) if first >= 0]
@@ -148,7 +151,7 @@ class QuestionAnswerer(Task):
         return self.preprocessor.encode(question.question, question.context)
 
     def _encode_all(self, examples, where):
-        """All windows of questions, and the (first, last) places of their answers there.
+        """Return all windows of questions, and the (first, last) places of their answers there.
 
         Of several answers it is the one that most people gave. Windows without an answer have the
         first place, which says so, or -1 where there always is one.
@@ -188,7 +191,7 @@ class QuestionAnswerer(Task):
         self.threshold = round(find_threshold(scores, missing)[0], 6)
 
     def compute_scores(self, examples, where):
-        """Exact match and F1; where some have no answer, by the script of SQuAD 2.0."""
+        """Return exact match and F1; where some have no answer, by the script of SQuAD 2.0."""
         if not examples:
             return {}
         texts = [found.answer for found in self._answer(examples, where)]
@@ -201,7 +204,7 @@ class QuestionAnswerer(Task):
         check_spelling(path, run.inspection, self.preprocessor)
 
     def predict(self, inputs):
-        """The answers to questions.
+        """Return the answers to questions.
 
         Args:
             inputs: list of (question, context), two str, or of `ka.data.Question`.
@@ -225,7 +228,7 @@ class QuestionAnswerer(Task):
         return answers
 
     def _search(self, questions, where):
-        """What `search_span` finds for each question, in windows of about the same length."""
+        """Return what `search_span` finds for each question."""
         with prefix_errors(where):
             encoded = list(number_errors("Question", questions, self._encode))
         windows = [(i, w) for i, one in enumerate(encoded) for w in range(len(one.windows))]
@@ -262,13 +265,13 @@ class QuestionAnswerer(Task):
         return AttentionMaps(dict(maps), tokens, tokens, figure)
 
     def find_pictured(self, data_set):
-        """A short question."""
+        """Return a short question."""
         every = (data_set.test or data_set.dev)[:500]
         return min(every, key=lambda q: len(q.question + q.context))
 
 
 def _build_preprocessor(questions, options):
-    """The `QuestionPreprocessor` of questions to train on, by the `QuestionData` of a recipe."""
+    """Build the `QuestionPreprocessor` of a recipe, of questions to train on."""
     return data.QuestionPreprocessor.build(
         questions,
         min_count=options.min_count,
@@ -283,7 +286,7 @@ def _build_preprocessor(questions, options):
 
 
 def _as_question(given):
-    """A `Question` of one, or of a pair of texts."""
+    """Return a `Question` of one, or of a pair of texts."""
     if isinstance(given, data.Question):
         return given
     if isinstance(given, str) or len(given) != 2 or not all(isinstance(x, str) for x in given):
@@ -292,11 +295,11 @@ def _as_question(given):
 
 
 def _lack_answers(questions):
-    """Whether some of the questions have no answer in their context."""
+    """Return whether some of the questions have no answer in their context."""
     return any(not question.answers for question in questions)
 
 
 def _choose_answer(answers):
-    """The `Answer` that most people gave, the first of those; None where there is none."""
+    """Return the `Answer` that most people gave, the first of those; None where there is none."""
     counts = {answer: answers.count(answer) for answer in answers}
     return max(counts, key=counts.get, default=None)

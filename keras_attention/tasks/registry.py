@@ -28,13 +28,13 @@ MADE_BY = {"image_generator": "causal_language_model", "multi_label_classifier":
 
 
 def get_task_class(builder):
-    """The class of a task, by its name in `TASKS`."""
+    """Return the class of a task, by its name in `TASKS`."""
     module, name = TASKS[builder].split(".")
     return getattr(importlib.import_module(f"keras_attention.tasks.{module}"), name)
 
 
 def get_builder(task):
-    """The name in `ka.models` of the function that makes the models of a task."""
+    """Return the name in `ka.models` of the function that makes the models of a task."""
     return MADE_BY.get(task, task)
 
 

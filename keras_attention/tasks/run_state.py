@@ -184,7 +184,7 @@ class KeepHistory(keras.callbacks.Callback):
 
 
 def read_history(path):
-    """The list that `KeepHistory` wrote: a dict of numbers for each epoch."""
+    """Return the list that `KeepHistory` wrote: a dict of numbers for each epoch."""
     history = read_json(path)
     if not isinstance(history, list):
         raise ValueError(f"{path} holds {quote_value(history)}: expected a list of epochs.")

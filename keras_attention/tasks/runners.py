@@ -31,7 +31,7 @@ def load_runner(path, name=None):
 
 
 def wrap_model(model, path=None):
-    """A Keras model in memory as `load_runner` gives a file.
+    """Return a Keras model in memory as `load_runner` gives a file.
 
     Args:
         path: the file that it was loaded from, or None.
@@ -98,7 +98,7 @@ def softmax(logits):
 
 
 def compute_logits(run, inputs):
-    """The first output of `run` for `inputs`: a dict of arrays, or the only array it takes."""
+    """Return the first output of `run` for a dict of arrays, or the only array it takes."""
     inputs = inputs if isinstance(inputs, dict) else {next(iter(run.inputs)): inputs}
     return next(iter(run(inputs).values()))
 
@@ -118,7 +118,7 @@ def compute_each(run, preprocessor, examples, lengths):
 
 
 def map_batches(function, examples, lengths, rows):
-    """The results of a function of lists of examples, in the order of the examples.
+    """Return the results of a function of lists of examples, in the order of the examples.
 
     Args:
         function: gives one result for each example of a list.

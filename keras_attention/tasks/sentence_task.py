@@ -64,7 +64,7 @@ class SentenceTask(Task):
         return LengthLimit("sentences", most, is_long)
 
     def find_example(self, data_set):
-        """The words of a sentence of the data of a good length, which `predict` splits again."""
+        """Return a sentence of the data of a good length, which `predict` splits again."""
         sentences = data_set.test or data_set.dev or data_set.train
         return " ".join(choose_pictured(sentences)) if sentences else self.example
 
@@ -77,7 +77,7 @@ class SentenceTask(Task):
         check_labels(path.parent, self.manifest, self.preprocessor.labels)
 
     def split_sentences(self, inputs):
-        """Lists of tokens, of a list of texts or of lists of tokens."""
+        """Return lists of tokens, of a list of texts or of lists of tokens."""
         check_many(inputs, "text", of="texts")
         pattern = self.preprocessor.pattern
         split = partial(split_tokens, maximum_length=self.maximum_length, pattern=pattern)
@@ -85,7 +85,7 @@ class SentenceTask(Task):
 
 
 def build_preprocessor(sentences, labels, options):
-    """The `TaggerPreprocessor` of sentences to train on, by the `SentenceData` of a recipe."""
+    """Build the `TaggerPreprocessor` of a recipe, of sentences to train on."""
     return data.TaggerPreprocessor.build(
         sentences,
         labels,
@@ -105,7 +105,7 @@ def size_characters(preprocessor):
 
 
 def split_tokens(text, maximum_length, pattern=None):
-    """The tokens of a text, or of a list of them; an error if there is none, or too many."""
+    """Return the tokens of a text, or of a list of them; an error if there is none, or too many."""
     tokens = data.split_words(text, pattern) if isinstance(text, str) else list(text)
     if not tokens:
         raise ValueError(f"{text!r} holds no word.")
@@ -121,6 +121,6 @@ def split_tokens(text, maximum_length, pattern=None):
 
 
 def choose_pictured(sentences):
-    """The tokens of the first sentence of a good length, or of the first, cut."""
+    """Return the tokens of the first sentence of a good length, or of the first, cut."""
     fitting = [s for s in sentences if len(s.tokens) in PICTURED]
     return (fitting or sentences)[0].tokens[: max(PICTURED)]

@@ -78,12 +78,12 @@ class Seq2SeqLM(Task):
 
     @property
     def converses(self):
-        """bool, whether it was trained on dialogues, so that `reply` gives the next turn."""
+        """Return whether it was trained on dialogues, so that `reply` gives the next turn."""
         return self.turns is not None
 
     @property
     def lower_is_better(self):
-        """bool, of the score that chooses the epoch: perplexity."""
+        """Return whether the score that chooses the epoch falls, as perplexity does."""
         return self.score == PERPLEXITY
 
     @classmethod
@@ -177,7 +177,7 @@ class Seq2SeqLM(Task):
         return _choose_source(sources, self.preprocessor) if sources else self.example
 
     def _select(self, pairs):
-        """The pairs of which neither side has more than `max_new_tokens`, END included.
+        """Return the pairs of which neither side has more than `max_new_tokens`, END included.
 
         A source that a checkpoint's tokenizer reads may have as many as it does not cut off.
         """
@@ -202,7 +202,7 @@ class Seq2SeqLM(Task):
         return data.batches(fitting, self.preprocessor, **options, **_choose_sizes(recipe))
 
     def make_job(self, train, dev, recipe):
-        """The batches of the development part are as large as those of training."""
+        """Return the batches of the development part are as large as those of training."""
         job = super().make_job(train, [], recipe)
         if dev:
             sizes = _choose_sizes(recipe)
@@ -213,7 +213,7 @@ class Seq2SeqLM(Task):
         return METRICS[self.score]
 
     def compute_scores(self, examples, where):
-        """Scores of the generated texts beside the given ones."""
+        """Return scores of the generated texts beside the given ones."""
         if not examples:
             return {}
         if self.score == PERPLEXITY:
@@ -222,7 +222,7 @@ class Seq2SeqLM(Task):
         return score_texts(self.score, written, [pair.target for pair in examples])
 
     def predict(self, inputs, *, beam=None):
-        """The texts that the model writes.
+        """Return the texts that the model writes.
 
         Args:
             inputs: list of str.
@@ -236,7 +236,7 @@ class Seq2SeqLM(Task):
         return generate_texts(self.runner, self.preprocessor, list(inputs), beam, self.deadline)
 
     def _score_replies(self, examples, where):
-        """Perplexity of the right replies, of a Keras model alone; of what it writes, diversity."""
+        """Compute perplexity of the right replies, for a Keras model, and diversity of its own."""
         found = {}
         if not self.runs_a_file:
             metric = make_perplexity()
@@ -263,7 +263,7 @@ class Seq2SeqLM(Task):
         return written
 
     def reply(self, turns, *, temperature=TEMPERATURE, seed=None):
-        """The next turn of a dialogue, drawn by chance.
+        """Return the next turn of a dialogue, drawn by chance.
 
         Args:
             turns: list of str, those so far; the last few are read.
@@ -280,7 +280,7 @@ class Seq2SeqLM(Task):
         return self._draw_replies([join_turns(list(turns), self.turns)], temperature, seed)[0]
 
     def attention(self, example, path=None):
-        """The maps of cross-attention, written tokens against those of the source."""
+        """Return the maps of cross-attention, written tokens against those of the source."""
         ids = self.preprocessor([example])
 
         def name_keys(count):
@@ -294,7 +294,7 @@ class Seq2SeqLM(Task):
 
 
 def _build_preprocessor(pairs, tokens, vocabulary_size):
-    """Subwords of both sides, or characters or words of each, of pairs to train on."""
+    """Return subwords of both sides, or characters or words of each, of pairs to train on."""
     sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
     if tokens == "subwords":
         both = build_tokenizer(tokens, sources + targets, vocabulary_size)
@@ -304,7 +304,7 @@ def _build_preprocessor(pairs, tokens, vocabulary_size):
 
 
 def _choose_sizes(recipe):
-    """Keywords of `ka.data.batches`."""
+    """Return keywords of `ka.data.batches`."""
     sizes = {"batch_size": recipe.batch_size, "max_tokens": recipe.data.max_tokens}
     return sizes if recipe.jit_compile else sizes | {"edges": FINE}
 
@@ -323,7 +323,7 @@ METRICS = {
 
 
 def _choose_source(sources, preprocessor):
-    """The first source of a good length in letters that every font has, or simply the first."""
+    """Return the first source of a good length that every font can draw, or the first."""
     lengths = map(len, preprocessor.source_ids(sources))
     of_length = [s for s, n in zip(sources, lengths, strict=True) if n in PICTURED]
     return next((s for s in of_length if max(s) <= LATIN), sources[0])

@@ -114,7 +114,7 @@ class SequenceLabeler(SentenceTask):
         self.check_words(path, run.inspection, len(self.preprocessor.labels))
 
     def predict(self, inputs, *, group_entities=False):
-        """The tags of sentences.
+        """Return the tags of sentences.
 
         Args:
             inputs: list of sentences: str, or lists of tokens.
@@ -164,7 +164,7 @@ class SequenceLabeler(SentenceTask):
 
 
 def marks_entities(labels):
-    """Whether labels are BIO tags, or the like: `O`, and others such as `B-person`."""
+    """Return whether labels are BIO tags, or the like: `O`, and others such as `B-person`."""
     return "O" in labels and len(labels) > 1 and all(map(is_entity_tag, labels))
 
 
@@ -179,7 +179,7 @@ def place_entities(entities, text, pattern=None):
 
 
 def find_entities(tokens):
-    """The entities that BIO tags, or tags of BIOES, BILOU or BMES, mark in a sentence.
+    """Return the entities that BIO tags, or tags of BIOES, BILOU or BMES, mark in a sentence.
 
     Args:
         tokens: list of `TaggedToken`.

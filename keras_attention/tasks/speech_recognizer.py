@@ -91,7 +91,7 @@ class SpeechRecognizer(Task):
 
     @property
     def _kind(self):
-        """What transcripts consist of."""
+        """Return what transcripts consist of."""
         return "words" if self.preprocessor.words else "characters"
 
     @property
@@ -125,7 +125,7 @@ class SpeechRecognizer(Task):
         )
 
     def describe_data(self, data):
-        """How many transcripts are too long for CTC, if any are."""
+        """Return how many transcripts are too long for CTC, if any are."""
         long = self._count_long(data.train)
         if not long:
             return ()
@@ -135,9 +135,7 @@ class SpeechRecognizer(Task):
         )
 
     def _count_long(self, examples):
-        """How many transcripts CTC cannot lay along the vectors of their recordings: its loss of
-        them is 0.
-        """
+        """Count the transcripts that are too long for CTC, whose loss of them is 0."""
         count_all = [count_vectors(self.model, len(one.sound)) for one in examples]
         texts = [self.preprocessor.split(one.text) for one in examples]
         return sum(
@@ -161,12 +159,12 @@ class SpeechRecognizer(Task):
         return [training.CTCTranscriptAccuracy]
 
     def make_exportable(self, model):
-        """The recognizer with a greedy decoder, so that files give labels."""
+        """Return the recognizer with a greedy decoder, so that files give labels."""
         labels = blocks.GreedyCTCDecoder(name="labels")(model.output)
         return keras.Model(model.input, {"logits": model.output, "labels": labels}, name=model.name)
 
     def make_examples(self):
-        """A second of noise: files are compared on sounds longer than a frame."""
+        """Return a second of noise: files are compared on sounds longer than a frame."""
         return [self.preprocessor(make_noise(self.preprocessor))]
 
     def wrap_model(self, model, path=None):
@@ -188,7 +186,7 @@ class SpeechRecognizer(Task):
         check_sizes(path, [(MANIFEST, *each) for each in sizes])
 
     def compute_scores(self, examples, where):
-        """Word and character error rates."""
+        """Return word and character error rates."""
         if not examples:
             return {}
         found = self.predict([recording.sound for recording in examples])
@@ -199,7 +197,7 @@ class SpeechRecognizer(Task):
         }
 
     def predict(self, inputs, *, words=None):
-        """The transcripts of recordings.
+        """Return the transcripts of recordings.
 
         Args:
             inputs: list of paths of WAV or FLAC files, or of arrays: samples (n,), floats from -1
@@ -223,7 +221,7 @@ class SpeechRecognizer(Task):
         return texts
 
     def _encode_words(self, words):
-        """Keywords of `search_ctc_prefixes` for the only words that there are."""
+        """Return keywords of `search_ctc_prefixes` for the only words that there are."""
         words = words.split() if isinstance(words, str) else list(words)
         if not words or any(word.split() != [word] for word in words):
             raise ValueError(f"words={words!r}: expected some, each without spaces.")
@@ -237,7 +235,7 @@ class SpeechRecognizer(Task):
         }
 
     def _search(self, sound, known):
-        """The likeliest words of one recording."""
+        """Return the likeliest words of one recording."""
         inputs = self.preprocessor([sound])
         (logits,) = np.asarray(self.runner(inputs)["logits"])
         name, length = self.preprocessor.input_name, int(inputs["lengths"][0])
@@ -266,14 +264,14 @@ class SpeechRecognizer(Task):
 
 
 def list_texts(data_set, words):
-    """The transcripts whose characters, or words, a model is to know: of words a part for
+    """Return the transcripts whose characters, or words, a model is to know: of words a part for
     development has some that training lacks, which it scores, too.
     """
     return [one.text for one in (*data_set.train, *(data_set.dev if words else ()))]
 
 
 def measure_sounds(data_set):
-    """What the recordings to train on are: a `sampling_rate`, or `num_features`, as a dict."""
+    """Return the `sampling_rate` or `num_features` of recordings to train on, as a dict."""
     shape = data_set.train[0].sound.shape[1:]
     if shape:
         return {"num_features": shape[0]}
@@ -299,7 +297,7 @@ def choose_sounds(preprocessor, recipe):
 
 
 def count_vectors(model, length):
-    """The vectors that a recognizer makes of so many samples, or frames of features."""
+    """Return the vectors that a recognizer makes of so many samples, or frames of features."""
     for layer in keras_internals.all_layers(model):
         if isinstance(layer, blocks.LogMelSpectrogram):
             length = layer.count_frames(length)
@@ -330,14 +328,14 @@ def copy_labels(before, after, old, new):
 
 
 def describe_sounds(preprocessor):
-    """dict, the manifest's entries that say what sounds are."""
+    """Return the manifest's entries that say what sounds are."""
     if preprocessor.sampling_rate is None:
         return {"inputs": "features", "num_features": preprocessor.num_features}
     return {"inputs": "waveform", "sampling_rate": preprocessor.sampling_rate}
 
 
 def read_sounds(manifest):
-    """Keywords of a preprocessor of sounds, from a manifest that is checked."""
+    """Return keywords of a preprocessor of sounds, from a manifest that is checked."""
     name = "sampling_rate" if manifest["inputs"] == "waveform" else "num_features"
     return {name: manifest[name]}
 
@@ -352,7 +350,7 @@ def check_sounds(fields):
 
 
 def make_noise(preprocessor):
-    """Two recordings of a second, or as long as the model hears, a list."""
+    """Return two recordings of a second, or as long as the model hears, a list."""
     length = preprocessor.sampling_rate or 100
     length = min(length, round(length * (preprocessor.seconds or 1)))
     shape = (2, length, *preprocessor.sound_shape)

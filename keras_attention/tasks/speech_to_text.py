@@ -141,7 +141,7 @@ class SpeechToText(Task):
 
     @property
     def batch_preprocessor(self):
-        """The preprocessor, which makes labels of CTC where the model has such a head."""
+        """Return the preprocessor, which makes labels of CTC where the model has such a head."""
         return dataclasses.replace(self.preprocessor, ctc=self._has_ctc)
 
     def check_data(self, data):
@@ -163,19 +163,19 @@ class SpeechToText(Task):
         return [lambda: tokens(name="accuracy"), lambda: texts(name="exact_match")]
 
     def make_exportable(self, model):
-        """The model without CTC's logits, which only training needs."""
+        """Return the model without CTC's logits, which only training needs."""
         if not isinstance(model.output, dict):
             return model
         return keras.Model(model.input, model.output["logits"], name=model.name)
 
     def make_examples(self):
-        """Two recordings of noise with the beginnings of texts."""
+        """Return two recordings of noise with the beginnings of texts."""
         sounds = self.preprocessor(make_noise(self.preprocessor))
         begin = np.atleast_1d(self.preprocessor.start_token_id)
         return [{**sounds, "target_ids": np.array([[*begin, 4, 4]] * 2, "int32")}]
 
     def compute_scores(self, examples, where):
-        """Word and character error rates, or chrF and exact match of translations."""
+        """Return word and character error rates, or chrF and exact match of translations."""
         if not examples:
             return {}
         examples = self.select(examples, where)
@@ -184,7 +184,7 @@ class SpeechToText(Task):
         return score_texts(self.score, written, wanted)
 
     def predict(self, inputs, *, beam=None, language=None, task=None):
-        """The texts of recordings.
+        """Return the texts of recordings.
 
         Args:
             inputs: list of paths of WAV or FLAC files, or of arrays, samples (n,) or features
@@ -210,7 +210,7 @@ class SpeechToText(Task):
         return map_batches(write, inputs, lengths, ROWS)
 
     def _find_prompt(self, language, task):
-        """The tokens that texts begin with, for a language and a task of Whisper's."""
+        """Return the tokens that texts begin with, for a language and a task of Whisper's."""
         if self.preprocessor.prompt is None:
             name, value = ("task", task) if language is None else ("language", language)
             raise ValueError(
@@ -220,7 +220,7 @@ class SpeechToText(Task):
         return self.preprocessor.prompt.find(language, task)
 
     def attention(self, example, path=None):
-        """The maps of cross-attention: what each token that was written listened to."""
+        """Return the maps of cross-attention: what each token that was written listened to."""
         sounds = self.preprocessor([example])
 
         def name_keys(count):
@@ -242,6 +242,6 @@ class SpeechToText(Task):
         return [f"{k * step:.2f}" for k in range(count)]
 
     def find_pictured(self, data_set):
-        """A short recording."""
+        """Return a short recording."""
         every = data_set.test or data_set.dev
         return min(every, key=lambda recording: len(recording.sound)).sound

@@ -64,7 +64,7 @@ class Task(TaskInterface):
 
     @classmethod
     def check_builder(cls, builder, function):
-        """A name in `builders`, the first where it is None; another one is refused."""
+        """Return a name in `builders`, the first where it is None; another one is refused."""
         builder = cls.builders[0] if builder is None else builder
         if builder not in cls.builders:
             raise ValueError(
@@ -97,7 +97,7 @@ class Task(TaskInterface):
 
     @classmethod
     def open_file(cls, path, manifest=None):
-        """The task of a model file of any format, with the vocabularies in its folder.
+        """Return the task of a model file of any format, with the vocabularies in its folder.
 
         Args:
             path: the `.keras` file, SavedModel or `.tflite`.
@@ -107,7 +107,7 @@ class Task(TaskInterface):
 
     @classmethod
     def from_data(cls, data, *, builder=None, **options):
-        """A new model for `data`, with vocabularies made of its training part.
+        """Return a new model for `data`, with vocabularies made of its training part.
 
         Args:
             data: a `ka.data.DataSet` of `example_kind`, or a list of raw training examples.
@@ -126,7 +126,7 @@ class Task(TaskInterface):
 
     @classmethod
     def build(cls, data, recipe, builder):
-        """A new task for a data set, by a `Recipe`."""
+        """Return a new task for a data set, by a `Recipe`."""
         check_train(data.train)
         model, preprocessor, settings = cls.make_parts(data, recipe, builder)
         task = cls(model, preprocessor, builder=builder, **settings)
@@ -135,7 +135,7 @@ class Task(TaskInterface):
 
     @classmethod
     def as_data(cls, examples):
-        """A data set: as given, or of a list of training examples, and nothing held out of them."""
+        """Return a data set as it is, or make one of a list of training examples."""
         if not isinstance(examples, DataSet):
             return cls.collect(examples)
         if examples.kind is not cls.example_kind:
@@ -149,7 +149,7 @@ class Task(TaskInterface):
 
     @property
     def model(self):
-        """The Keras model, whichever file of a preset predicts; a ValueError where it has none."""
+        """Return the Keras model, whichever file of a preset predicts."""
         if self._model is None:
             path = self.path.parent / MODEL if self.runs_a_file else self.path
             if not path.exists():
@@ -163,27 +163,27 @@ class Task(TaskInterface):
 
     @property
     def runs_a_file(self):
-        """Whether an exported file predicts, and not the Keras model."""
+        """Return whether an exported file predicts, and not the Keras model."""
         return self.path is not None and files.find_format(self.path) != "keras"
 
     def __getstate__(self):
-        """All but the runner, which is made anew: what it compiled cannot be pickled or copied."""
+        """Leave out the runner: what it compiled cannot be pickled or copied."""
         return {name: value for name, value in vars(self).items() if name != "runner"}
 
     @functools.cached_property
     def runner(self):
-        """What predicts: the model, or the exported file that was opened."""
+        """Return what predicts: the model, or the exported file that was opened."""
         if self.runs_a_file:
             return self.open_runner(self.path)
         return self.wrap_model(self.model, self.path)
 
     def forget_runner(self):
-        """What runs is the model in memory from now on."""
+        """Return what runs is the model in memory from now on."""
         self.path = None
         vars(self).pop("runner", None)
 
     def open_runner(self, path):
-        """The exported file `path` as a function, after a check that it fits the preprocessor."""
+        """Open the exported file `path` as a function, if it fits the preprocessor."""
         run = load_runner(path)
         self.check_runner(path, run)
         if isinstance(self.preprocessor, TokenizerOwner):
@@ -191,7 +191,7 @@ class Task(TaskInterface):
         return run
 
     def wrap_model(self, model, path=None):
-        """The same of a Keras model, loaded from `path` or made here."""
+        """Return the same of a Keras model, loaded from `path` or made here."""
         run = wrap_model(model, path)
         if path is not None:
             self.check_runner(path, run)
@@ -199,14 +199,14 @@ class Task(TaskInterface):
 
     @property
     def metadata(self):
-        """dict, the manifest's entries beside files and preprocessing."""
+        """Return the manifest's entries beside files and preprocessing."""
         about = {"task": self.builder, **self.source, **self.settings}
         about |= {"pretrained": True} if self.pretrained else {}
         return about | ({} if self.example == type(self).example else {"example": self.example})
 
     @property
     def facts(self):
-        """What a card says of it: `ka.export.card.Facts`."""
+        """Return what a card says of it: `ka.export.card.Facts`."""
         return card.Facts(
             self.builder,
             type(self).__name__,
@@ -273,7 +273,7 @@ class Task(TaskInterface):
         )
 
     def make_job(self, train, dev, recipe):
-        """The `Job` of a training on raw examples."""
+        """Return the `Job` of a training on raw examples."""
         from keras_attention.tasks.training import Job
 
         check_train(train)
@@ -289,7 +289,7 @@ class Task(TaskInterface):
     # What a trained task gives.
 
     def evaluate(self, examples, where="The examples"):
-        """Scores on raw examples, or on the test part of a data set.
+        """Return scores on raw examples, or on the test part of a data set.
 
         Args:
             where: str, what errors call the examples.

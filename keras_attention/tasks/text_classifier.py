@@ -91,7 +91,7 @@ class TextClassifier(Task):
         return score_labels(self.preprocessor.labels.names, logits.argmax(axis=-1), actual)
 
     def predict(self, inputs, *, top=None):
-        """The labels of texts.
+        """Return the labels of texts.
 
         Args:
             inputs: list of str.

@@ -29,7 +29,7 @@ def make_text_parts(data_set, recipe):
 
 
 def find_text(preprocessor, texts):
-    """The first text of a good length, or of all; None where there is none."""
+    """Return the first text of a good length, or of all; None where there is none."""
     fitting = (text for text in texts if len(preprocessor.split(text)) in PICTURED)
     return next(fitting, texts[0] if texts else None)
 
@@ -42,7 +42,7 @@ def compute_text_logits(run, preprocessor, texts):
 
 
 def describe_cut_texts(preprocessor, data_set):
-    """A sentence about the texts that are too long for the model, if any are, in a tuple."""
+    """Return a sentence about the texts that are too long for the model, if any are, in a tuple."""
     every = [text for examples in data_set.parts.values() for text, _ in examples]
     cut, most = sum(map(preprocessor.is_cut, every)), preprocessor.maximum_length
     unit = preprocessor.unit
@@ -59,7 +59,7 @@ def check_text_runner(preprocessor, run):
 
 
 def draw_text(task, text, describe, path):
-    """The `AttentionMaps` of a text; `describe` is a function of logits (L,), for the title."""
+    """Draw the `AttentionMaps` of a text; `describe` names logits (L,) for the title."""
     words = task.preprocessor.split(text)
     with visualization.record_attention(task.model) as maps:
         logits = task.model(task.preprocessor([text]))

@@ -41,7 +41,7 @@ class Job:
 
     @property
     def monitor(self):
-        """The name of the metric that chooses."""
+        """Return the name of the metric that chooses."""
         return self.metrics[0]().name
 
 
@@ -67,12 +67,12 @@ class Budget(keras.callbacks.Callback):
 
     @property
     def used_up(self):
-        """Whether the time is over; there is always some for a first batch."""
+        """Return whether the time is over; there is always some for a first batch."""
         return self.minutes is not None and bool(self.history) and self.share_gone >= 1
 
     @property
     def share_gone(self):
-        """How much of the time is gone: 1 is all."""
+        """Return how much of the time is gone: 1 is all."""
         return self.seconds / (60 * self.minutes) if self.minutes else 1.0
 
     @property

@@ -89,7 +89,7 @@ class Writing:
         )
 
     def describe(self, preprocessor):
-        """dict, the entry of a manifest, with the ids of a preprocessor."""
+        """Return the entry of a manifest, with the ids of a preprocessor."""
         plain = {field.name: field.default for field in dataclasses.fields(self)}
         always = ("beam", "length_penalty", "max_new_tokens")
         return {
@@ -112,7 +112,7 @@ def _check_ids(ids):
 
 
 def check_score(task, score):
-    """The name of the score of a task: the first of its `score_names` where it is None."""
+    """Return the name of the score of a task: the first of its `score_names` where it is None."""
     score = task.score_names[0] if score is None else score
     if score not in task.score_names:
         expected = ", ".join(task.score_names)
@@ -121,7 +121,7 @@ def check_score(task, score):
 
 
 def draw_writing(task, inputs, name_keys, looked, path):
-    """The maps of cross-attention while a text is written, and a picture of the last one.
+    """Return the maps of cross-attention while a text is written, and a picture of the last one.
 
     Args:
         task: the task that writes.
@@ -139,7 +139,7 @@ def draw_writing(task, inputs, name_keys, looked, path):
 
 
 def write_with_attention(task, inputs):
-    """(all maps, path and weights (1, N, T, S) of the last cross-attention, T tokens)."""
+    """Return (all maps, path and weights (1, N, T, S) of the last cross-attention, T tokens)."""
     options = get_generation_options(task.metadata)
     options |= {"sampler": "greedy", "return_attention": True}
     del options["generate"]
@@ -152,8 +152,9 @@ def write_with_attention(task, inputs):
 
 
 def find_last_of_source(maps):
-    """(path, weights) of the last layer that looks at the source: the only one, or the last of
-    those called cross-attention.
+    """Return (path, weights) of the last layer that looks at the source.
+
+    It is the last of those called cross-attention, or the only one.
     """
     crossing = [path for path in maps if "cross_attention" in path] or list(maps)
     return crossing[-1], maps[crossing[-1]]

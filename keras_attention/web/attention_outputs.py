@@ -30,12 +30,12 @@ class AttentionOutputs(keras.layers.Layer):
 
 
 def add_attention(model, path):
-    """A functional model with the inputs of `model`, and the outputs `logits` and `attention`."""
+    """Make a model with the inputs of `model`, and the outputs `logits` and `attention`."""
     return keras.Model(model.input, AttentionOutputs(model, path)(model.input), name=model.name)
 
 
 def find_layer(model, inputs, choose):
-    """The layer that `choose`, a function of the recorded maps, picks.
+    """Return the layer that `choose`, a function of the recorded maps, picks.
 
     Args:
         inputs: arrays to run the model on.

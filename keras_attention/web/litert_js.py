@@ -35,7 +35,7 @@ def copy_litert_js(folder):
 
 
 def find_packages():
-    """The `node_modules` with LiteRT.js: the folder that is named, or one that npm fills."""
+    """Return the `node_modules` with LiteRT.js: the folder that is named, or one that npm fills."""
     if given := os.environ.get(FOLDER):
         modules = pathlib.Path(given)
         if missing := [name for name in PACKAGES if not (modules / name).is_dir()]:

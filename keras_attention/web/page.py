@@ -94,7 +94,7 @@ def write_page(task, output, *, title=None, example=None, quantization="int8_wei
 
 
 def _write_example(task, example, folder):
-    """The first input of the page; a picture is written into `folder` as the model sees it."""
+    """Return the first input of the page, and write a picture of it into `folder`."""
     if task.builder != "vision_transformer":
         return example or task.example
     if example is None:
@@ -115,7 +115,7 @@ TITLES = {
 
 
 def _find_grid(task, keys):
-    """The rows and columns of a picture's patches."""
+    """Return the rows and columns of a picture's patches."""
     if task.builder != "vision_transformer":
         return {}
     rows, columns = infer_patch_grid(keys, task.preprocessor.image_size)
@@ -127,7 +127,7 @@ def _last(maps):
 
 
 def _square(maps):
-    """The last map of tokens to tokens; that of a pooling is not."""
+    """Return the last map of tokens to tokens; that of a pooling is not."""
     return next(path for path, w in reversed(maps.items()) if w.shape[2] == w.shape[3])
 
 
@@ -219,7 +219,7 @@ KINDS = {
 
 
 def _describe_tokenizer(tokenizer):
-    """What the page needs to repeat a tokenizer."""
+    """Return what the page needs to repeat a tokenizer."""
     if isinstance(tokenizer, Characters):
         return {"kind": "characters", "entries": list(tokenizer.entries)}
     if isinstance(tokenizer, Words):

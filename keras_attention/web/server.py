@@ -18,7 +18,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 
 def make_server(folder, port=0):
-    """A server of `folder` on loopback; `server_address` has its port."""
+    """Return a server of `folder` on loopback; `server_address` has its port."""
     handler = functools.partial(Handler, directory=str(folder))
     return http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
 

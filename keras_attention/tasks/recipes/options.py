@@ -18,7 +18,7 @@ FINE_TUNING = 0.3  # of the learning rate, where a trained model goes on
 
 
 def choose_recipe(builder, dataset=None, options=None):
-    """The recipe for models of `builder` on `dataset`, with the numbers in `options` in its place.
+    """Return the recipe for models of `builder` on `dataset`, with `options` put in.
 
     Args:
         builder: str, a name in `ka.models`.
@@ -120,7 +120,7 @@ def replace_numbers(recipe, builder, options):
 
 
 def list_options():
-    """The numbers that commands take: {name: its dataclass field}, with help and bounds."""
+    """Return the numbers that commands take: {name: its dataclass field}, with help and bounds."""
     kinds = dict.fromkeys(type(recipe.data) for recipe in RECIPES.values())
     every = (Recipe, ModelSizes, *kinds, CheckpointOptions)
     fields = [field for kind in every for field in dataclasses.fields(kind)]
@@ -128,7 +128,7 @@ def list_options():
 
 
 def list_settled():
-    """The numbers of recipes that count only when a model is built."""
+    """Return the numbers of recipes that count only when a model is built."""
     fields = [field for recipe in RECIPES.values() for field in dataclasses.fields(recipe.data)]
     return sorted({field.name for field in fields if field.metadata.get("settled")})
 
@@ -152,7 +152,7 @@ def _list_names(kind):
 
 
 def _list_numbers(recipe):
-    """The names of all numbers that a recipe has beside those of the model."""
+    """Return the names of all numbers that a recipe has beside those of the model."""
     return (_list_names(recipe) | _list_names(recipe.data)) - {"model", "data"}
 
 
