@@ -316,7 +316,8 @@ def transform_by_factors(x, length):
     x = ops.transpose(x, (0, 1, 3, 2))  # (B, T, Q, P): n = Q p + q
     inner_real, inner_imaginary = _roots(p, p, p)
     real, imaginary = ops.matmul(x, inner_real), ops.matmul(x, inner_imaginary)  # (B, T, Q, J)
-    real, imaginary = _multiply(real, imaginary, *_roots(q, p, length))
+    cosine, sine = _roots(q, p, length)
+    real, imaginary = real * cosine - imaginary * sine, real * sine + imaginary * cosine
     real, imaginary = (ops.transpose(part, (0, 1, 3, 2)) for part in (real, imaginary))
     outer_real, outer_imaginary = _roots(q, q, q)
     real, imaginary = (
@@ -334,10 +335,3 @@ def _roots(rows, columns, length):
     """The real and the imaginary part of exp(-2πi · row · column / length), float32."""
     angles = 2 * np.pi * np.outer(np.arange(rows), np.arange(columns)) / length
     return np.cos(angles).astype("float32"), -np.sin(angles).astype("float32")
-
-
-def _multiply(real, imaginary, other_real, other_imaginary):
-    return (
-        real * other_real - imaginary * other_imaginary,
-        real * other_imaginary + imaginary * other_real,
-    )

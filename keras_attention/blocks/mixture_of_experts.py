@@ -101,7 +101,10 @@ class MixtureOfExperts(ProjectionOwner):
         logits = self._router(x)
         probabilities = ops.softmax(logits)  # (B·T, E)
         gates, chosen = self._choose(probabilities, tokens)
-        asked = self._one_hot(chosen)  # (B·T, k, E)
+        # (B·T, k, E), as by `ops.one_hot`, which goes through int64
+        experts = ops.arange(len(self.experts), dtype="int32")
+        experts = ops.reshape(experts, (*[1] * len(chosen.shape), -1))
+        asked = ops.cast(ops.equal(ops.expand_dims(chosen, axis=-1), experts), "float32")
         if training:
             self._add_losses(logits, probabilities, asked, tokens)
         if self.capacity_factor is not None:
@@ -122,12 +125,6 @@ class MixtureOfExperts(ProjectionOwner):
         if tokens is not None:
             gates = ops.multiply(gates, tokens)
         return gates, chosen
-
-    def _one_hot(self, chosen):
-        """As `ops.one_hot`, which goes through int64."""
-        front = (1,) * len(chosen.shape)
-        experts = ops.reshape(ops.arange(len(self.experts), dtype="int32"), (*front, -1))
-        return ops.cast(ops.equal(ops.expand_dims(chosen, axis=-1), experts), "float32")
 
     def _add_losses(self, logits, probabilities, asked, tokens):
         asked = ops.sum(asked, axis=-2)  # (B·T, E)
@@ -153,7 +150,10 @@ class MixtureOfExperts(ProjectionOwner):
     def _within_capacity(self, x, gates, chosen, asked, tokens, training):
         """Every expert on the tokens that have one of its C slots."""
         count, experts = ops.shape(x)[0], len(self.experts)
-        capacity = self._capacity(count)
+        # how many tokens an expert takes; in fractions, as a product of floats may round up
+        share = fractions.Fraction(self.capacity_factor).limit_denominator(1000)
+        share *= fractions.Fraction(self.top_k, experts)
+        capacity = (count * share.numerator + share.denominator - 1) // share.denominator
         slots = self._assign_slots(chosen, asked, tokens, capacity)  # (k·B·T,)
         token = shapes.tile(ops.arange(1, count + 1, dtype="int32"), (self.top_k,))
         filled = ops.scatter(ops.expand_dims(slots, axis=1), token, (experts * capacity + 1,))
@@ -164,12 +164,6 @@ class MixtureOfExperts(ProjectionOwner):
         x = ops.take(ops.concatenate([*x, zeros]), slots, axis=0)  # (k·B·T, D)
         x = ops.multiply(x, ops.cast(ops.reshape(ops.transpose(gates), (-1, 1)), x.dtype))
         return ops.sum(ops.reshape(x, (self.top_k, -1, x.shape[-1])), axis=0)
-
-    def _capacity(self, count):
-        """C, how many tokens an expert takes; in fractions, as a product of floats may round up."""
-        share = fractions.Fraction(self.capacity_factor).limit_denominator(1000)
-        share *= fractions.Fraction(self.top_k, len(self.experts))
-        return (count * share.numerator + share.denominator - 1) // share.denominator
 
     def _assign_slots(self, chosen, asked, tokens, capacity):
         """The slot of each choice, `expert · C + rank`, or E·C for none; first choices first."""

@@ -72,21 +72,20 @@ class ParserState(IntegerInputs, keras.layers.Layer):
         ids = ops.cast(target_ids, "int32")
         slot = self._find_slot(encoded)
         words, number = self._read_words(slot, encoded, encoded_mask)
-        opens, closes, tags = (ops.cast(kind, "float32") for kind in self._split_kinds(ids))
+        is_tag = ops.greater_equal(ids, FIRST_LABEL + self.num_constituents)
+        is_label = ops.greater_equal(ids, FIRST_LABEL)
+        opens = ops.cast(ops.logical_and(is_label, ops.logical_not(is_tag)), "float32")
+        closes, tags = ops.cast(ops.equal(ids, CLOSE), "float32"), ops.cast(is_tag, "float32")
         closed = self._count(slot, "closed", closes)  # each (B, T)
         opened = self._count(slot, "opened", opens)
         read = self._count(slot, "read", tags)
-        word = self._take_words(words, read)
+        places = ops.cast(ops.arange(ops.shape(words)[1], dtype="int32"), "float32")
+        is_next = ops.equal(ops.expand_dims(read, axis=2), ops.reshape(places, (1, 1, -1)))
+        word = ops.matmul(ops.cast(is_next, words.dtype), words)  # zeros behind the last word
         depth = ops.subtract(opened, closed)
         allowed = self._allow(ids, opens, depth, opened, read, number)
         allowed = ops.cast(allowed, self.compute_dtype)
         return word, ops.cast(ops.clip(depth, 0, DEEPEST), "int32"), allowed
-
-    def _split_kinds(self, ids):
-        """Which ids open, which close, and which are tags: three tensors of bools (B, T)."""
-        is_label = ops.greater_equal(ids, FIRST_LABEL)
-        is_tag = ops.greater_equal(ids, FIRST_LABEL + self.num_constituents)
-        return ops.logical_and(is_label, ops.logical_not(is_tag)), ops.equal(ids, CLOSE), is_tag
 
     def _find_slot(self, encoded):
         """The slot of words and counts while a model decodes; it declares them, or is None."""
@@ -122,12 +121,6 @@ class ParserState(IntegerInputs, keras.layers.Layer):
         total = ops.subtract(total, ops.negative(ops.expand_dims(slot[name], axis=1)))
         slot.update(**{name: total[:, -1]})
         return total
-
-    def _take_words(self, words, read):
-        """The words (B, T, D) at the places `read` (B, T); zeros behind the last one."""
-        places = ops.cast(ops.arange(ops.shape(words)[1], dtype="int32"), "float32")
-        chosen = ops.equal(ops.expand_dims(read, axis=2), ops.reshape(places, (1, 1, -1)))
-        return ops.matmul(ops.cast(chosen, words.dtype), words)
 
     def _allow(self, ids, opens, depth, opened, read, number):
         """Which ids may follow, 1 or 0, (B, T, V)."""

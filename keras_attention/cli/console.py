@@ -100,13 +100,11 @@ def sentence(error):
     several = type(error).__name__ == "ExamplesError"
     lines = str(error).splitlines() if several else [str(error)]
     text = "\n".join(" ".join(line.split()) for line in lines) or f"{type(error).__name__}."
-    return text if _ours(error) else f"{text} (Set {DEBUG}=1 to see where this comes from.)"
-
-
-def _ours(error):
     frames = traceback.extract_tb(error.__traceback__)
     package = pathlib.Path(__file__).resolve().parent.parent
-    return bool(frames) and package in pathlib.Path(frames[-1].filename).resolve().parents
+    if frames and package in pathlib.Path(frames[-1].filename).resolve().parents:
+        return text
+    return f"{text} (Set {DEBUG}=1 to see where this comes from.)"
 
 
 def _say(text, code):
