@@ -4,11 +4,10 @@ import keras
 
 from keras_attention import positions
 from keras_attention.models.checks import check_unused
-from keras_attention.models.head import token_logits
 from keras_attention.models.image_embedding import ImageEmbedding, split_position
-from keras_attention.models.text_decoder import join
+from keras_attention.models.text_decoder import build_text_decoder, join
 from keras_attention.models.text_embedding import TextEmbedding
-from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder, name_blocks
+from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder
 from keras_attention.models.vision_transformer import image_input
 
 
@@ -106,9 +105,8 @@ def image_to_sequence(
         position, grid, embedding.num_registers, hidden_dim / num_heads
     )
     decoder_position = positions.get(decoder_position)
-    sizes = dict(
-        num_heads=num_heads, intermediate_dim=intermediate_dim, score=score, normalizer=normalizer
-    )
+    sizes = dict(num_heads=num_heads, intermediate_dim=intermediate_dim)
+    sizes |= dict(score=score, normalizer=normalizer)
     own = dict(mask=mask, position=position)
     check_unused(image_to_sequence, "encoder", encoder, **own)
     check_unused(image_to_sequence, "decoder", encoder and decoder, **sizes)
@@ -129,20 +127,9 @@ def image_to_sequence(
     x = encoder(x)
     encoder_model = keras.Model({"images": images}, x, name="encoder")
 
-    target = target_embedding.inputs("target")
-    encoded = keras.Input(x.shape[1:], dtype=x.dtype, name="encoded")
-    x, _, tokens = target_embedding(
-        target,
-        vocabulary_size,
-        hidden_dim,
-        positions.for_role(decoder_position, "embed"),
-        dropout,
-        scale=True,
-        initializer=keras.initializers.RandomNormal(stddev=hidden_dim**-0.5),
+    decoder_model = build_text_decoder(
+        *(vocabulary_size, hidden_dim, dropout, decoder_position),
+        *(target_embedding, decoder, x, tie_embeddings),
     )
-    x = name_blocks(decoder, "decoder_block")(x, encoded)
-    logits = token_logits(x, tokens, tie_embeddings)
-    inputs = [*target.values(), encoded]
-    decoder_model = keras.Model({x.name: x for x in inputs}, logits, name="decoder")
     inputs, _, logits = join(encoder_model, decoder_model)
     return keras.Model(inputs, logits, name=name)

@@ -122,9 +122,8 @@ def object_detector(
     added, position = split_position(
         position, grid, embedding.num_registers, hidden_dim / num_heads
     )
-    sizes = dict(
-        num_heads=num_heads, intermediate_dim=intermediate_dim, score=score, normalizer=normalizer
-    )
+    sizes = dict(num_heads=num_heads, intermediate_dim=intermediate_dim)
+    sizes |= dict(score=score, normalizer=normalizer)
     own = dict(num_layers=num_layers, mask=mask, position=position)
     check_unused(object_detector, "encoder", encoder, **sizes, **own)
     if encoder is None:
@@ -137,9 +136,8 @@ def object_detector(
     else:
         encoded, points = encoder(x), _check_queries(queries)
         if decoder is None:
-            decoder = TransformerDecoder.of_size(
-                num_decoder_layers, hidden_dim=hidden_dim, dropout=dropout, causal=False, **sizes
-            )
+            sizes |= dict(hidden_dim=hidden_dim, dropout=dropout)
+            decoder = TransformerDecoder.of_size(num_decoder_layers, causal=False, **sizes)
         decoder = name_blocks(decoder, "decoder")
         x = ObjectQueries(queries, hidden_dim, name="queries")(encoded)
         layers = decoder(x, encoded, each_layer=True) if each_layer else [decoder(x, encoded)]

@@ -1,5 +1,7 @@
 """Recurrent networks with attention, from one sequence to another."""
 
+import functools
+
 import keras
 from keras import ops
 
@@ -98,20 +100,12 @@ def seq2seq_recurrent(
     """
     source = keras.Input((None,), dtype="int32", name="source_ids")
     target = keras.Input((None,), dtype="int32", name="target_ids")
-    embedding_dim = embedding_dim or hidden_dim
-
-    embedding = TokenEmbedding(
-        source_vocabulary_size, embedding_dim, padding_id=source_padding_id, name="source_embedding"
-    )
-    x = embedding(source)
-    x = keras.layers.Dropout(dropout, name="source_dropout")(x)
-    encoded, states = RecurrentEncoder(
-        get_cell(cell, hidden_dim),
-        num_layers=num_layers,
-        bidirectional=bidirectional,
-        dropout=dropout,
-        name="recurrent_encoder",
-    )(x)
+    embed = functools.partial(TokenEmbedding, hidden_dim=embedding_dim or hidden_dim)
+    tokens = embed(source_vocabulary_size, padding_id=source_padding_id, name="source_embedding")
+    x = keras.layers.Dropout(dropout, name="source_dropout")(tokens(source))
+    settings = dict(num_layers=num_layers, bidirectional=bidirectional, dropout=dropout)
+    encode = RecurrentEncoder(get_cell(cell, hidden_dim), **settings, name="recurrent_encoder")
+    encoded, states = encode(x)
     decoding = get_cell(copy_part(cell), hidden_dim, num_layers)
     states = Bridge(state_sizes(decoding), name="bridge")(states)
     states = {f"state_{i}": state for i, state in enumerate(states)}
@@ -120,27 +114,13 @@ def seq2seq_recurrent(
     outputs = {"encoded": encoded, "encoded_mask": tokens, **states}
     encoder = keras.Model(source, outputs, name="encoder")
 
-    given = {
-        name: keras.Input(x.shape[1:], dtype=x.dtype, name=name) for name, x in outputs.items()
-    }
-    attending = AttentionCell(
-        decoding,
-        attention=attention,
-        score=copy_part(score),
-        normalizer=copy_part(normalizer),
-        attention_dim=hidden_dim,
-        input_feeding=input_feeding,
-        local=None if local_half_width is None else LocalWindow(local_half_width, name="local"),
-        coverage=coverage,
-        name="attention_cell",
-    )
+    given = {key: keras.Input(x.shape[1:], dtype=x.dtype, name=key) for key, x in outputs.items()}
+    local = None if local_half_width is None else LocalWindow(local_half_width, name="local")
+    parts = dict(score=copy_part(score), normalizer=copy_part(normalizer), local=local)
+    parts |= dict(attention=attention, input_feeding=input_feeding, coverage=coverage)
+    attending = AttentionCell(decoding, attention_dim=hidden_dim, name="attention_cell", **parts)
     logits = FeedbackDecoder(
-        TokenEmbedding(
-            target_vocabulary_size,
-            embedding_dim,
-            padding_id=target_padding_id,
-            name="target_embedding",
-        ),
+        embed(target_vocabulary_size, padding_id=target_padding_id, name="target_embedding"),
         RecurrentDecoder(attending, coverage_loss=coverage_loss, name="attention"),
         keras.layers.Dense(target_vocabulary_size, dtype="float32", name="logits"),
         feedback=feedback,

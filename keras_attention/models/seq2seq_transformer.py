@@ -96,35 +96,24 @@ def seq2seq_transformer(
     """
     position = positions.get(position)
     own = position if decoder_position is None else positions.get(decoder_position)
-    sizes = dict(
-        num_heads=num_heads,
-        intermediate_dim=intermediate_dim,
-        score=score,
-        normalizer=normalizer,
-        mask=mask,
-        norm=norm,
-    )
+    sizes = dict(num_heads=num_heads, intermediate_dim=intermediate_dim, mask=mask, norm=norm)
+    sizes |= dict(score=score, normalizer=normalizer)
     check_unused(seq2seq_transformer, "decoder", encoder and decoder, **sizes)
     check_unused(seq2seq_transformer, "decoder", decoder, num_decoder_layers=num_decoder_layers)
     sizes |= dict(hidden_dim=hidden_dim, dropout=dropout, activation="relu")
     if encoder is None:
-        encoder = TransformerEncoder.of_size(
-            num_layers, position=positions.for_role(position, "rotate", "bias"), **sizes
-        )
+        rotating = positions.for_role(position, "rotate", "bias")
+        encoder = TransformerEncoder.of_size(num_layers, position=rotating, **sizes)
     if decoder is None:
-        decoder = TransformerDecoder.of_size(
-            num_decoder_layers or num_layers,
-            position=positions.for_role(own, "rotate", "bias"),
-            **sizes,
-        )
+        rotating, count = positions.for_role(own, "rotate", "bias"), num_decoder_layers
+        decoder = TransformerDecoder.of_size(count or num_layers, position=rotating, **sizes)
     embedding = TextEmbedding() if embedding is None else embedding
     target_embedding = embedding if target_embedding is None else target_embedding
     start = dict(scale=True, initializer=keras.initializers.RandomNormal(stddev=hidden_dim**-0.5))
 
     source = embedding.inputs("source")
-    added = positions.for_role(position, "embed")
     x, documents, tokens = embedding(
-        source, source_vocabulary_size, hidden_dim, added, dropout, **start
+        source, source_vocabulary_size, hidden_dim, position, dropout, **start
     )
     x = name_blocks(encoder, "encoder_block")(x, **documents)
     encoder_model = keras.Model(unwrap_inputs(source), x, name="encoder")
@@ -134,13 +123,9 @@ def seq2seq_transformer(
     pairs = {}
     if "document_ids" in source:
         pairs["document_ids"] = keras.Input((None,), dtype="int32", name="source_document_ids")
-    size, table = target_vocabulary_size, None
-    if size is None:
-        size, table = source_vocabulary_size, tokens.table
-    added = positions.for_role(own, "embed")
-    x, documents, tokens = target_embedding(
-        target, size, hidden_dim, added, dropout, table=table, **start
-    )
+    size = target_vocabulary_size or source_vocabulary_size
+    start["table"] = tokens.table if target_vocabulary_size is None else None
+    x, documents, tokens = target_embedding(target, size, hidden_dim, own, dropout, **start)
     decoder = name_blocks(decoder, "decoder_block")
     x = decoder(x, encoded, **documents, **place_documents(pairs, "encoded_"))
     logits = token_logits(x, tokens, tie_embeddings)

@@ -7,9 +7,8 @@ from keras_attention.attention import MultiHeadAttention
 from keras_attention.blocks import FeedForward
 from keras_attention.models.checks import check_unused
 from keras_attention.models.conformer import ConformerEncoder
-from keras_attention.models.head import token_logits
 from keras_attention.models.speech_embedding import SpeechEmbedding
-from keras_attention.models.text_decoder import join
+from keras_attention.models.text_decoder import build_text_decoder, join
 from keras_attention.models.text_embedding import TextEmbedding
 from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder, name_blocks
 
@@ -135,9 +134,8 @@ def speech_to_text(
     """
     position = positions.get(position)
     spoken = positions.get(decoder_position) or position
-    sizes = dict(
-        num_heads=num_heads, intermediate_dim=intermediate_dim, score=score, normalizer=normalizer
-    )
+    sizes = dict(num_heads=num_heads, intermediate_dim=intermediate_dim)
+    sizes |= dict(score=score, normalizer=normalizer)
     rotating = positions.for_role(position, "rotate", "bias")
     own = dict(kernel_size=kernel_size, mask=mask, position=rotating)
     check_unused(speech_to_text, "encoder", encoder, **own)
@@ -160,21 +158,10 @@ def speech_to_text(
     x = name_blocks(encoder, "encoder_block")(x)
     encoder_model = keras.Model(sound, x, name="encoder")
 
-    target = target_embedding.inputs("target")
-    encoded = keras.Input(x.shape[1:], dtype=x.dtype, name="encoded")
-    x, _, tokens = target_embedding(
-        target,
-        vocabulary_size,
-        hidden_dim,
-        positions.for_role(spoken, "embed"),
-        dropout,
-        scale=True,
-        initializer=keras.initializers.RandomNormal(stddev=hidden_dim**-0.5),
+    decoder_model = build_text_decoder(
+        *(vocabulary_size, hidden_dim, dropout, spoken),
+        *(target_embedding, decoder, x, tie_embeddings),
     )
-    x = name_blocks(decoder, "decoder_block")(x, encoded)
-    logits = token_logits(x, tokens, tie_embeddings)
-    inputs = [*target.values(), encoded]
-    decoder_model = keras.Model({x.name: x for x in inputs}, logits, name="decoder")
     inputs, encoded, logits = join(encoder_model, decoder_model)
     if not ctc_head:
         return keras.Model(inputs, logits, name=name)
