@@ -221,9 +221,5 @@ def _values(x):
 
 
 def _show(shape):
-    sizes = [_say(size) for size in shape]
+    sizes = [str(size) if isinstance(size, int) else "any" for size in shape]
     return f"({', '.join(sizes)}{',' * (len(sizes) == 1)})"
-
-
-def _say(size):
-    return str(size) if isinstance(size, int) else "any"

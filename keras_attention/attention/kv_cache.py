@@ -97,7 +97,7 @@ def _check_arguments(layer, query, visibility):
 
 
 def _declare(slot, value, shapes, visibility):
-    """Declares the entries of a layer; a value of another length than the tokens is a source."""
+    """Declare the entries of a layer. A value of another length than the tokens is a source."""
     dtype, key_mask = slot.layer.compute_dtype, visibility.key_mask
     if value.shape[1] != slot.scope.spec.length:
         entries = {f"source_{name}": scope.Source(shape, dtype) for name, shape in shapes.items()}
@@ -159,7 +159,11 @@ def _append_tokens(slot, new, visibility):
     indices = ops.arange(count, dtype="int32")
     if rolls:
         indices = indices + (decoding.index + length - count)
-    j, is_token = _positions_since_start(indices, decoding)
+    start, since, is_token = decoding.cache.get("start"), indices, None
+    if start is not None:  # rows begin with padding
+        since = ops.expand_dims(indices, axis=0) - ops.expand_dims(start, axis=1)
+        is_token = since >= 0
+    j = ops.maximum(since, 0)
     if rolls and not is_first(decoding):
         is_token = masks.all_of(is_token, ops.expand_dims(indices >= 0, axis=0))
     elif not looks_back(mask) and not is_first(decoding):
@@ -175,17 +179,8 @@ def _length_of(heads):
     return ops.shape(next(iter(heads.values())))[-2]
 
 
-def _positions_since_start(indices, decoding):
-    """Return the positions of tokens at `indices` (S,), and which are not padding in front."""
-    start = decoding.cache.get("start")
-    if start is None:
-        return ops.maximum(indices, 0), None
-    since = ops.expand_dims(indices, axis=0) - ops.expand_dims(start, axis=1)
-    return ops.maximum(since, 0), since >= 0
-
-
 def _append(slot, name, new, rolls):
-    """Writes `new` (B, ..., T, H) behind what is kept; returns all that may be attended to."""
+    """Append `new` (B, ..., T, H) to an entry of the cache, and return the whole entry."""
     name = f"recent_{name}" if rolls else name
     write = _write_rolling if rolls else _write_at_index
     if f"{name}_scale" in slot:
@@ -212,10 +207,10 @@ def _write_at_index(slot, name, new):
 def _check_room(slot, name, new, axis):
     """Refuses tokens behind the end, which would overwrite the last ones.
 
-    It raises at once where sizes are known; else when the graph runs, if the backend can.
+    It raises at once where sizes are known, else when the graph runs, if the backend can.
     """
     index, length, room = slot.scope.index, ops.shape(new)[axis], ops.shape(slot[name])[axis]
-    more = "Begin with a larger max_length, or keep the newest alone: memory_length=..."
+    more = "Begin with a larger max_length, or keep only the newest: memory_length=..."
     if not all(isinstance(size, int) for size in (index, length, room)):
         if ("room", name) not in slot.scope.shared:  # once: others have as much room
             slot.scope.shared["room", name] = room
@@ -229,7 +224,7 @@ def _check_room(slot, name, new, axis):
 
 
 def _write_rolling(slot, name, new):
-    """Appends to a tensor that keeps the newest tokens alone."""
+    """Appends to a tensor that keeps only the newest tokens."""
     before, axis = slot[name], _length_axis(new)
     new = ops.cast(new, before.dtype)
     both = ops.concatenate([before, new], axis=axis)
@@ -244,23 +239,23 @@ def _length_axis(x):
     return max(len(x.shape) - 2, 1)
 
 
-def _append_mask(slot, value_mask, window, rolls):
+def _append_mask(slot, key_mask, window, rolls):
     """Append to the mask (B, S) of all calls. Layers that receive the same mask keep it once."""
-    of_mask, is_new = _mask_slot(slot, value_mask, window)
+    of_mask, is_new = _mask_slot(slot, key_mask, window)
     shared, key = slot.scope.shared, ("extended", of_mask.prefix)
     if is_new:
-        shared[key] = _append(of_mask, "mask", ops.cast(value_mask, "bool"), rolls)
+        shared[key] = _append(of_mask, "mask", ops.cast(key_mask, "bool"), rolls)
     return shared[key]
 
 
-def _mask_slot(slot, value_mask, window):
+def _mask_slot(slot, key_mask, window):
     """Return the slot of a mask that layers with the same `window` share, and whether it is new."""
     shared = slot.scope.shared
-    key = ("mask", id(value_mask), window)
+    key = ("mask", id(key_mask), window)
     if known := shared.get(key):
         return known[0], False
     number = sum(name[0] == "mask" for name in shared)
     prefix = f"tokens_{number}" if number else "tokens"
     of_mask = scope.CacheSlot(slot.scope, prefix, slot.layer)
-    shared[key] = of_mask, value_mask  # kept alive, so that no other mask gets its id
+    shared[key] = of_mask, key_mask  # kept alive, so that no other mask gets its id
     return of_mask, True

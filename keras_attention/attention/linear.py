@@ -259,7 +259,13 @@ def over_earlier(query, key, value, state=None, chunk_size=128):
     features, width = query.shape[3], value.shape[3]
     count = _at_least_one((length + chunk_size - 1) // chunk_size)
     size = _at_least_one((length + count - 1) // count)
-    query, key, value = (_to_chunks(x, length, count, size) for x in (query, key, value))
+    tensors, padded = [query, key, value], count * size
+    if not (isinstance(padded, int) and padded == length):  # zeros after the end
+        margins = ((0, 0), (0, 0), (0, padded - length), (0, 0))
+        tensors = [ops.pad(x, margins) for x in tensors]
+    query, key, value = (  # (B, N·count, C, A)
+        ops.reshape(x, (-1, x.shape[1] * count, size, x.shape[3])) for x in tensors
+    )
     query = _share(query, heads, groups, count, size)  # (B, K·count, N/K·C, F)
     swapped = ops.transpose(key, (0, 1, 3, 2))
     sums = ops.reshape(ops.matmul(swapped, value), (-1, groups, count, features * width))
@@ -276,14 +282,6 @@ def over_earlier(query, key, value, state=None, chunk_size=128):
     output = ops.add(ops.matmul(products, value), ops.matmul(query, before))
     output = _unshare(output, heads, groups, count, size)[:, :, :length]
     return output, ops.reshape(sums[:, :, -1:], (-1, groups, features, width))
-
-
-def _to_chunks(x, length, count, size):
-    """Map (B, N, T, A) -> (B, N·count, C, A), with zeros after the end."""
-    padded = count * size
-    if not (isinstance(padded, int) and padded == length):
-        x = ops.pad(x, ((0, 0), (0, 0), (0, padded - length), (0, 0)))
-    return ops.reshape(x, (-1, x.shape[1] * count, size, x.shape[3]))
 
 
 def _share(x, heads, groups, count, size):

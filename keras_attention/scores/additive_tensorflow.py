@@ -41,7 +41,10 @@ def tanh_sum(query, key, vector, compute):
 
     @tf.custom_gradient
     def scores_of(query, key, vector):
-        return _run_forward(query, key, vector), functools.partial(gradients_of, query, key, vector)
+        rows, keys, units = _put_units_last(query, key, vector)
+        slices = [_forward(part, keys, units) for part in _split_queries(rows)]
+        scores = tf.concat(slices, axis=1)[:, : rows.shape[1]]
+        return scores, functools.partial(gradients_of, query, key, vector)
 
     @tf.custom_gradient
     def gradients_of(query, key, vector, upstream):
@@ -64,12 +67,6 @@ def _differentiate(compute, query, key, vector, upstream):
         tape.watch(inputs)
         scores = compute(*inputs)
     return tape.gradient(scores, inputs, tf.reshape(upstream, tf.shape(scores)))
-
-
-def _run_forward(query, key, vector):
-    query, key, vector = _put_units_last(query, key, vector)
-    found = [_forward(part, key, vector) for part in _split_queries(query)]
-    return tf.concat(found, axis=1)[:, : query.shape[1]]
 
 
 def _run_backward(query, key, vector, upstream):
