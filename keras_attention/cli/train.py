@@ -83,7 +83,7 @@ def _train(builder, output, source, options, preset, mesh, trained, finishes):
         task.check_data(loaded)
         for sentence in task.adapt(loaded):
             say(sentence)
-        if options.get("vocabulary_size") is not None and _can_extend(task):
+        if options.get("vocabulary_size") is not None and task.extends:
             task.extend_vocabulary(loaded.train, options["vocabulary_size"])
         about["begun"] = str(preset)
     task.source = source.entries
@@ -101,13 +101,8 @@ def open_preset(preset, builder, options):
         task = from_preset(preset, "keras")
         if task.builder != builder:
             raise ValueError(f"--from {preset} holds a {task.builder}: train {task.builder}.")
-    kept = [name for name in SETTLED if name != "vocabulary_size" or not _can_extend(task)]
+    kept = [name for name in SETTLED if name != "vocabulary_size" or not task.extends]
     if settled := [name for name in kept if name in given]:
         option = f"--{settled[0].replace('_', '-')}"
         raise ValueError(f"{option} is settled by the model of --from {preset}: leave it out.")
     return task, given, opened
-
-
-def _can_extend(task):
-    """Return whether `--vocabulary-size` says how many subwords of new texts are learnt."""
-    return hasattr(task, "extend_vocabulary")

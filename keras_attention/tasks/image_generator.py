@@ -25,7 +25,7 @@ from keras_attention.tasks.running_text import make_perplexity
 from keras_attention.tasks.task import Task
 
 ROWS = 128  # pictures at a time
-DRAWN = 5  # pictures of a class in the grid of the card
+DRAWN = 5  # pictures of a class in the grid
 SEED = 0  # of which they are
 
 

@@ -39,11 +39,12 @@ class TaskInterface(abc.ABC):
     example_kind = None
     holds = ""  # what its data are, for errors
     unit = "texts"  # what examples are, in the plural
-    example = ""  # an input that `predict` takes, for the card and the page
+    example = ""  # an input that `predict` takes
     predict_options = ()  # keywords of `predict`
     takes_context = False  # whether an input of `predict` is a question with its context
     draws = False  # whether `predict` draws at random
     converses = False  # whether `reply` gives the next turn of a dialogue
+    extends = False  # whether `extend_vocabulary` adds subwords
     lower_is_better = False  # of the first of the metrics
     rows = 32  # examples that are scored at a time
     limit = None  # a `LengthLimit`, where examples may be too long
@@ -189,7 +190,7 @@ class TaskInterface(abc.ABC):
         return self.example
 
     def describe_data(self, data):
-        """Sentences about what of `data` the model is not trained on, for the user and the card."""
+        """Sentences about what of `data` the model is not trained on, for users."""
         return () if self.limit is None else self.limit.describe_data(data)
 
     def describe_scored(self, examples):

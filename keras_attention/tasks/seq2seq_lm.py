@@ -67,7 +67,7 @@ class Seq2SeqLM(Task):
     unit = "pairs"
     score_names = ("bleu", "exact_match", "rouge", PERPLEXITY)
 
-    predict_options, rows = ("beam",), ROWS
+    predict_options, rows, extends = ("beam",), ROWS, True
     finishing_seconds = FINISHING_SECONDS
 
     def __init__(self, model, preprocessor, *, writing=None, score=None, turns=None, builder=None):
@@ -136,7 +136,7 @@ class Seq2SeqLM(Task):
         return ModelGenerator(model, self.metadata, path)
 
     def describe_data(self, data_set):
-        """For the card: how many pairs are too long to train on, if any are."""
+        """Say how many pairs are too long to train on, if any are."""
         left = len(data_set.train) - len(self._select(data_set.train))
         if not left:
             return ()

@@ -207,14 +207,8 @@ class Task(TaskInterface):
     @property
     def facts(self):
         """Return what a card says of it: `ka.export.card.Facts`."""
-        return card.Facts(
-            self.builder,
-            type(self).__name__,
-            self.model.count_params(),
-            self.example,
-            self.takes_context,
-            self.converses,
-        )
+        about = self.builder, type(self).__name__, self.model.count_params(), self.example
+        return card.Facts(*about, self.takes_context, self.converses)
 
     # Training.
 

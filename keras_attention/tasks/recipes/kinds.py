@@ -18,7 +18,7 @@ tokens_option = partial(
     settled=True,
 )
 vocabulary_option = partial(
-    option, help="Subwords to learn; with --from, to add.", least=5, most=1 << 20, settled=True
+    option, help="Subwords to learn; of a preset, to add.", least=5, most=1 << 20, settled=True
 )
 length_option = partial(
     option,

@@ -154,7 +154,7 @@ class ModelSizes:
 class CheckpointOptions:
     """The keywords of `from_preset` with a checkpoint that commands take as options."""
 
-    prefix: str | None = option(None, "In front of every source, as T5 of --from hf:// wants.")
+    prefix: str | None = option(None, "In front of every source, as T5 of hf:// wants.")
     language: str | None = option(
         None, "That is spoken, of Whisper: de, or german; default English."
     )
