@@ -70,7 +70,7 @@ class ByteBPE:
         )
 
     def encode(self, text):
-        """The ids of a text, a list of int."""
+        """Return the ids of a text, a list of int."""
         if self.form:
             text = unicodedata.normalize(self.form, text)
         if self.prefix_space and text and not text.startswith(" "):
@@ -78,7 +78,7 @@ class ByteBPE:
         return [i for part in self._parts(text) for i in self._split(part)]
 
     def encode_spans(self, text):
-        """The ids of a text, and the characters (start, end) of it that each is made of."""
+        """Return the ids of a text, and the characters (start, end) of it that each is made of."""
         letters, origins = self._trace(text)
         ids, spans, done = [], [], 0
         for part in self._parts(letters):
@@ -137,7 +137,7 @@ class ByteBPE:
         return tuple(self.entries[piece] for piece in pieces if piece in self.entries)
 
     def decode(self, ids):
-        """The text of ids; bytes that are no text become U+FFFD."""
+        """Return the text of ids; bytes that are no text become U+FFFD."""
         letters = "".join(self.names[i] for i in ids)
         if all(letter in _BYTES for letter in letters):
             return bytes(_BYTES[letter] for letter in letters).decode("utf-8", "replace")
@@ -174,7 +174,7 @@ def _read_splitting(rules):
 
 
 def split_in_vain(pattern):
-    """Whether Python's regular expressions cannot say a pattern."""
+    """Return whether Python's regular expressions cannot say a pattern."""
     try:
         compile_pattern(pattern)
     except (KeyError, re.error):
@@ -223,7 +223,7 @@ def _escape(code):
 
 
 def _name_bytes():
-    """A letter for each byte: those that print are themselves, others come after U+0100."""
+    """Return a letter for each byte: those that print are themselves, others come after U+0100."""
     printing = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printing]
     letters = {byte: chr(byte) for byte in printing}

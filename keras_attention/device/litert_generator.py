@@ -126,7 +126,7 @@ class LiteRTGenerator:
     def beam(
         self, prompt, max_new_tokens=None, *, width=4, length_penalty=0.0, num_return_sequences=1
     ):
-        """The most probable sequences, by a beam search over `step`.
+        """Return the most probable sequences, by a beam search over `step`.
 
         It finds what `loop(prompt, "beam")` finds in a file that was exported with such a `Beam`,
         with a width and a length of your choice. A file of a fixed batch takes its beams in turns.
@@ -223,7 +223,7 @@ class LiteRTGenerator:
         return np.where(find_allowed(constraints, rows, new.shape[1], size), logits, -np.inf)
 
     def _begin(self, prompt):
-        """The first tokens, where each row begins, and the cache before them."""
+        """Return the first tokens, where each row begins, and the cache before them."""
         if "encode" in self.run:
             encoded = self.run["encode"](**self._source(prompt))
             rows = len(next(iter(encoded.values())))
@@ -238,7 +238,7 @@ class LiteRTGenerator:
         return tokens, start, encoded | zeros
 
     def _read(self, tokens, index, start, cache):
-        """The logits (B, V) after new tokens, and the cache with them."""
+        """Return the logits (B, V) after new tokens, and the cache with them."""
         fixed = self.inputs["step"]["token_ids"]["shape_signature"][0]
         if fixed < 0 or fixed == len(tokens):
             return self._read_rows(tokens, index, start, cache)
@@ -275,7 +275,7 @@ class LiteRTGenerator:
         return np.stack(rows), start
 
     def _source(self, source):
-        """The encoder's inputs; ids with padding on the right."""
+        """Return the encoder's inputs; ids with padding on the right."""
         if isinstance(source, dict):
             return source
         ((name, details),) = self.inputs["encode"].items()
@@ -323,7 +323,7 @@ class LiteRTGenerator:
 
 
 def _trim(row, padding):
-    """A row of ids without the padding around it."""
+    """Return a row of ids without the padding around it."""
     tokens = np.flatnonzero(row != padding) if padding is not None else np.arange(len(row))
     return row[tokens[0] : tokens[-1] + 1] if len(tokens) else row[:0]
 
@@ -333,7 +333,7 @@ def _pad(row, before, after, padding):
 
 
 def _entry(manifest, name):
-    """The entry of a file in a manifest, a dict."""
+    """Return the entry of a file in a manifest, a dict."""
     try:
         content = json.loads(manifest.read_text("utf-8"))
         return {**content.get("files", {}).get(name, {})}
@@ -351,7 +351,7 @@ def find_begun(tokens, start):
 
 
 def find_allowed(constraints, rows, count, size):
-    """Which ids may be the next token, bool (B, V), by a manifest's `constraints`.
+    """Return which ids may be the next token, bool (B, V), by a manifest's `constraints`.
 
     Args:
         rows: list of B arrays, the ids so far.
@@ -375,7 +375,7 @@ def find_allowed(constraints, rows, count, size):
 
 
 def find_repeats(row, size):
-    """The ids that would end `size` tokens in a row that `row` (T,) has already."""
+    """Return the ids that would end `size` tokens in a row that `row` (T,) has already."""
     ending = row[len(row) - size + 1 :].tolist()
     return [
         row[k + size - 1]
@@ -385,7 +385,7 @@ def find_repeats(row, size):
 
 
 def find_unknown(constraints):
-    """The name of the first constraint that `find_allowed` does not know, or None."""
+    """Return the name of the first constraint that `find_allowed` does not know, or None."""
     for one in constraints:
         if one.get("name") not in REPEATED:
             return str(one.get("name"))
@@ -395,7 +395,7 @@ def find_unknown(constraints):
 
 
 def choose_tokens(logits, temperature=0.0, top_k=None, random=None):
-    """The next ids (B,) by logits (B, V)."""
+    """Return the next ids (B,) by logits (B, V)."""
     if not temperature:
         return logits.argmax(axis=1)
     if top_k and top_k < logits.shape[1]:
@@ -451,17 +451,17 @@ class _Search:
         return (parents + np.arange(batch)[:, None] * width).ravel()
 
     def last(self):
-        """The newest tokens of all beams (B·W, 1)."""
+        """Return the newest tokens of all beams (B·W, 1)."""
         return self.tokens[:, :, self.count - 1].reshape(-1, 1)
 
     def goes_on(self):
-        """Whether a row can still find a better sequence than its worst result."""
+        """Return whether a row can still find a better sequence than its worst result."""
         # Further tokens only take from a total; the longest sequence is divided by most.
         best_of_all = self._ranked(self.totals.max(axis=1), self.limit)
         return self.count < self.limit and (best_of_all > self.ended_totals.min(axis=1)).any()
 
     def results(self):
-        """The best sequences, ended or cut off at the limit."""
+        """Return the best sequences, ended or cut off at the limit."""
         self._keep(self.tokens, self.totals)
         found = self.ended_totals > IMPOSSIBLE / 2
         return {

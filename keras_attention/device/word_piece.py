@@ -89,16 +89,16 @@ class WordPiece:
         )
 
     def encode(self, text):
-        """The ids of a text, a list of int."""
+        """Return the ids of a text, a list of int."""
         return [i for word in self.words(text) for i in self._split(word)]
 
     def words(self, text):
-        """The words of a text, changed as the vocabulary wants them, and punctuation."""
+        """Return the words of a text, changed as the vocabulary wants them, and punctuation."""
         text = self._normalize(text)
         return [word for run in _SPACE_RUN.split(text) if run for word in _split_punctuation(run)]
 
     def encode_spans(self, text):
-        """The ids of a text, and the characters (start, end) of it that each is made of."""
+        """Return the ids of a text, and the characters (start, end) of it that each is made of."""
         letters, origins = self._trace(text)
         ids, spans, start = [], [], 0
         while start < len(letters):
@@ -167,7 +167,7 @@ class WordPiece:
         return tuple(found)
 
     def decode(self, ids):
-        """The text of ids; pieces of one word are joined."""
+        """Return the text of ids; pieces of one word are joined."""
         text = ""
         for place, i in enumerate(ids):
             piece = self.names[i]
@@ -203,7 +203,7 @@ def _ends_word(character):
 
 
 def _split_punctuation(run):
-    """The words of a run without spaces: each punctuation mark is one."""
+    """Return the words of a run without spaces: each punctuation mark is one."""
     words, begun = [], ""
     for character in run:
         if _is_punctuation(character):

@@ -12,7 +12,7 @@ from keras_attention.export.errors import ExportError
 
 
 def import_tensorflow():
-    """The module, or an error when Keras runs on another backend."""
+    """Return TensorFlow. Keras on another backend is an error."""
     if keras.backend.backend() != "tensorflow":
         raise ExportError(
             f"Exports are traced by TensorFlow, and Keras runs on {keras.backend.backend()!r} "
@@ -25,7 +25,7 @@ def import_tensorflow():
 
 
 def import_litert():
-    """The stock LiteRT runtime, or an error that names the extra to install."""
+    """Return the stock LiteRT runtime. The error without it names the extra to install."""
     try:
         return importlib.import_module("ai_edge_litert.interpreter")
     except ImportError as error:

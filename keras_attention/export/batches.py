@@ -10,7 +10,7 @@ MOST = 8  # batches of examples that are read; an export is no evaluation
 
 
 def read_batches(examples, endpoint, argument, most=MOST):
-    """A list of dicts name -> array from what was passed as `argument`.
+    """Return a list of dicts name -> array from what was passed as `argument`.
 
     Accepts one batch or an iterable of batches (a tf.data.Dataset is one). A batch is a dict, an
     array where the model has one input, or a list in the order of the inputs; of a tuple the
@@ -135,7 +135,7 @@ def pad_first_row(batch, share, padding):
     """Pads the last `share` of the first row of every input of ids.
 
     Args:
-        padding: dict, name -> `Padding`; an input that may have none is left as it is.
+        padding: dict, name -> `Padding`. An input that may have none is left as it is.
     """
     padded = {}
     for name, array in batch.items():

@@ -37,7 +37,7 @@ class Facts:
 
 
 def write_card(facts, recipe, scores, reports, pictures, about):
-    """The card of a training as Markdown text.
+    """Return the card of a training as Markdown text.
 
     Args:
         facts: `Facts`.
@@ -67,7 +67,7 @@ def write_card(facts, recipe, scores, reports, pictures, about):
 
 
 def describe_end(recipe, scores):
-    """A sentence where the minutes were over before the epochs were; "" otherwise."""
+    """Return a sentence where the minutes were over before the epochs were; "" otherwise."""
     trained = len(scores["history"])
     if recipe.minutes is None or trained == recipe.epochs:
         return ""
@@ -75,7 +75,7 @@ def describe_end(recipe, scores):
 
 
 def write_preset_card(facts, scores):
-    """The card of a task that was saved from Python; `facts` are its `Facts`."""
+    """Return the card of a task that was saved from Python; `facts` are its `Facts`."""
     scores = {"dev": {}, "test": {}} | scores
     parts = [
         f"# {facts.task.replace('_', ' ')}",
@@ -102,7 +102,7 @@ def _scores(scores):
 
 
 def write_classes(scores, picture=None):
-    """The scores of each class as Markdown; "" where `scores` are of no classes.
+    """Return the scores of each class as Markdown; "" where `scores` are of no classes.
 
     Args:
         picture: str, the file name of the confusion matrix, or None.
@@ -124,7 +124,7 @@ def write_classes(scores, picture=None):
 
 
 def format_class(name, found):
-    """The cells of a row for a class: its name, shares and count."""
+    """Return the cells of a row for a class: its name, shares and count."""
     shares = (format_percent(found[key]) for key in ("precision", "recall", "f1"))
     return (name, *shares, found["count"])
 

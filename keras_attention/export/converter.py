@@ -14,7 +14,7 @@ import numpy as np
 
 
 def convert_folder(folder, signatures, quantization=None, samples=None, per_channel=True):
-    """The bytes of the LiteRT file of a SavedModel.
+    """Return the bytes of the LiteRT file of a SavedModel.
 
     Args:
         folder: path of the SavedModel.
@@ -46,7 +46,7 @@ def convert_folder(folder, signatures, quantization=None, samples=None, per_chan
 
 
 def explain_error(error):
-    """A ConverterError, or a RuntimeError of the quantizer, as plain values.
+    """Return a ConverterError, or a RuntimeError of the quantizer, as plain values.
 
     Returns:
         dict: `ops`, a list of (op, name of a node) that cannot be converted, and `reason`, a str.

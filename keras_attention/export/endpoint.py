@@ -43,7 +43,7 @@ class Endpoint:
 
 
 def make_endpoint(model, batch_size=None, sequence_length=None):
-    """The endpoint `serving_default` of a functional model.
+    """Return the endpoint `serving_default` of a functional model.
 
     Args:
         batch_size: int fixes the first axis of every input; None leaves it as the model has it.
@@ -82,7 +82,7 @@ def pack_inputs(model, tensors):
 
 
 def from_signature(tensor, dtype):
-    """A tensor of a signature as the model takes it: bool where that is its dtype."""
+    """Return a tensor of a signature as the model takes it: bool where that is its dtype."""
     return ops.cast(tensor, "bool") if dtype == "bool" else tensor
 
 
@@ -96,7 +96,7 @@ def as_signature(tensors):
 
 
 def signature_dtype(dtype):
-    """The dtype that a signature has for `dtype`: int32 for all integers and bool.
+    """Return the dtype that a signature has for `dtype`: int32 for all integers and bool.
 
     Phones and their delegates have no 64-bit integers, and browsers no bool.
     """
@@ -104,7 +104,7 @@ def signature_dtype(dtype):
 
 
 def list_input_names(model):
-    """The names of the endpoint's inputs, in the model's order."""
+    """Return the names of the endpoint's inputs, in the model's order."""
     return list(_name_inputs(model))
 
 
@@ -120,7 +120,7 @@ def _get_structure(model):
 
 
 def _name_inputs(model):
-    """The model's inputs by their names in a signature."""
+    """Return the model's inputs by their names in a signature."""
     structure = _get_structure(model)
     flat = keras.tree.flatten(structure)
     names = _list_keys(structure) or [tensor.name for tensor in flat]
@@ -128,7 +128,7 @@ def _name_inputs(model):
 
 
 def _name_outputs(model):
-    """The names of the model's outputs in a signature."""
+    """Return the names of the model's outputs in a signature."""
     structure = model.outputs if isinstance(model, keras.Sequential) else model.output
     flat = keras.tree.flatten(structure)
     names = _list_keys(structure) or [keras_internals.producer(tensor).name for tensor in flat]
@@ -136,7 +136,7 @@ def _name_outputs(model):
 
 
 def _list_keys(structure):
-    """The keys of a dict of tensors in the order in which it flattens, or None."""
+    """Return the keys of a dict of tensors in the order in which it flattens, or None."""
     if not isinstance(structure, dict):
         return None
     return [path[-1] for path, _ in keras.tree.flatten_with_path(structure)]

@@ -64,7 +64,7 @@ class Culprit:
 
 
 def make_op_error(culprits):
-    """The `ExportError` for ops that LiteRT's built-in set lacks."""
+    """Return the `ExportError` for ops that LiteRT's built-in set lacks."""
     first = culprits[0]
     listed = "; ".join(dict.fromkeys(map(str, culprits)))
     hints = " ".join(dict.fromkeys(culprit.hint(_DEFAULT_HINT) for culprit in culprits))

@@ -58,7 +58,7 @@ class Exportable:
         return self.plan and self.plan.describe(self.endpoints)
 
     def order_signatures(self, signatures):
-        """The signatures of a file, with inputs and outputs in the model's order.
+        """Return the signatures of a file, with inputs and outputs in the model's order.
 
         Raises ExportError unless the file takes exactly the shapes that were asked for.
         """
@@ -81,7 +81,7 @@ def _order(signature, endpoint):
 
 
 def make_plain_exportable(model, batch_size, sequence_length, examples):
-    """The `Exportable` of a model as it is: one endpoint, `serving_default`."""
+    """Return the `Exportable` of a model as it is: one endpoint, `serving_default`."""
     check_stateless(model)
     endpoint = make_endpoint(model, batch_size, sequence_length)
     exported = convert_to_float32(model)

@@ -63,7 +63,7 @@ def inspect(path):
 
 
 def inspect_model(model, path):
-    """The `Inspection` of a model that was loaded from the `.keras` file `path`."""
+    """Return the `Inspection` of a model that was loaded from the `.keras` file `path`."""
     from keras_attention.export.endpoint import make_endpoint
 
     found = make_endpoint(model)

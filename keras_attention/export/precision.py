@@ -112,7 +112,7 @@ def _copy_weights(model, copy):
 
 
 def _own_weights(layer):
-    """The weights of a layer that no layer inside it has."""
+    """Return the weights of a layer that no layer inside it has."""
     inner = keras_internals.inner_layers(layer)
     inner = {id(weight) for each in inner for weight in each.weights}
     return [weight for weight in layer.weights if id(weight) not in inner]
@@ -140,7 +140,7 @@ def dequantize(projection, other):
 
 
 def _weight(layer, name):
-    """The weight itself; `layer.kernel` may be one that LoRA has been added to."""
+    """Return the weight itself; `layer.kernel` may be one that LoRA has been added to."""
     return next(weight for weight in layer.weights if weight.name == name)
 
 
@@ -167,7 +167,7 @@ def _kernel(projection, shape):
 
 
 def _bare(projection, shape):
-    """The layer again, without activation and bias."""
+    """Return the layer again, without activation and bias."""
     config = {**projection.get_config(), "activation": None}
     bare = type(projection).from_config(config)
     bare.build(shape)

@@ -95,7 +95,7 @@ def get_quantization(name):
 
 
 def find_quantization(dtypes):
-    """The `Quantization` of a file with constants of `dtypes`, a set of str.
+    """Return the `Quantization` of a file with constants of `dtypes`, a set of str.
 
     Both kinds of int8 store the same; they count as `INT8_WEIGHTS`.
     """

@@ -184,7 +184,7 @@ def _start(arguments):
 
 
 def read_saved_model(folder):
-    """The signatures of a SavedModel, and its ops by kind."""
+    """Return the signatures of a SavedModel, and its ops by kind."""
     backend.import_tensorflow()
     from tensorflow.core.protobuf import saved_model_pb2
 

@@ -19,7 +19,7 @@ def compute_alignments(inputs, ids):
 
 
 def find_recording(decoder):
-    """The innermost recording scope, if it asks for layers of `decoder`; or None."""
+    """Return the innermost recording scope, if it asks for layers of `decoder`; or None."""
     recording = scope.current(scope.Recording)
     if recording is None or decoder.model is None:
         return None
@@ -62,7 +62,7 @@ def _flatten_rows(ids):
 
 
 def _make_cache(inputs, ids):
-    """The cache before the first token, for every row of results."""
+    """Return the cache before the first token, for every row of results."""
     decoder, (_, rows) = inputs.decoder, _flatten_rows(ids)
     cache = loop.make_first_cache(decoder, inputs.tensors)
     return decoder.reorder(cache, ops.convert_to_tensor(rows))

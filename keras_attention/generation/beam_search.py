@@ -87,7 +87,7 @@ def make_condition(config):
 
 
 def advance_state(decoder, config, state):
-    """The state after one more token of every beam."""
+    """Return the state after one more token of every beam."""
     at = state["count"] - 1
     last = config.fill(take_column(state["tokens"], at))
     logits, cache = step_decoder(decoder, last, state["cache"], at)
@@ -95,7 +95,7 @@ def advance_state(decoder, config, state):
 
 
 def extend_beams(decoder, config, state, logits, cache):
-    """The state after the best continuations were chosen by `logits` (B·W, V)."""
+    """Return the state after the best continuations were chosen by `logits` (B·W, V)."""
     count = state["count"]
     history = TokenHistory(state["tokens"], count, state["begin"], decoder.vocabulary_size)
     logits = config.penalize(logits, history)
@@ -145,7 +145,7 @@ def _candidates(config, totals, log_p):
 
 
 def _keep_ended(config, state, best):
-    """The results, with those of the W best candidates that end."""
+    """Return the results, with those of the W best candidates that end."""
     ended = {name: x[:, : config.sampler.width] for name, x in best.items()}
     totals = ops.where(ended["is_end"], ended["total"], IMPOSSIBLE)
     tokens, scores = _append_tokens(state, ended)
@@ -153,7 +153,7 @@ def _keep_ended(config, state, best):
 
 
 def _keep_unfinished(config, state, over):
-    """The results, with the beams that no token may continue."""
+    """Return the results, with the beams that no token may continue."""
     every = ops.zeros_like(state["tokens"][:, 0], dtype="bool")  # one for all beams, or for each
     over = ops.reshape(ops.logical_or(every, over), (-1, state["totals"].shape[1]))
     totals = ops.where(over, state["totals"], IMPOSSIBLE)

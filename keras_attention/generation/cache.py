@@ -15,7 +15,7 @@ LONGEST_PREFIX = 4096  # tokens that attend to one another
 
 
 def decoding_scope(cache, index):
-    """A scope in which a functional model takes new tokens alone, one or many.
+    """Return a scope in which a functional model takes new tokens alone, one or many.
 
     The layers of the model find in the cache what they kept of earlier tokens, and leave there
     what the next call needs. Positions count on from `index`. It works in eager code, in traced
@@ -56,7 +56,7 @@ def decoding_scope(cache, index):
 
 
 def _check_index(index):
-    """An int where it is known, an int32 scalar where it is not."""
+    """Return an int where it is known, an int32 scalar where it is not."""
     try:
         index = operator.index(index)
     except TypeError:  # traced
@@ -121,7 +121,7 @@ def initial_cache(model, batch_size, max_length, *, memory_length=None, dtype=No
 
 
 def find_token_input(model):
-    """The name of the input that holds tokens: whole numbers, or else the first."""
+    """Return the name of the input that holds tokens: whole numbers, or else the first."""
     inputs = model.inputs
     whole = [x for x in inputs if "int" in str(x.dtype)]
     named = [x for x in whole if x.name == "target_ids"]
@@ -129,7 +129,7 @@ def find_token_input(model):
 
 
 def trace_decoding(model, tokens, encoder=None, join=None):
-    """The `CacheSpec` of a functional model that decodes.
+    """Return the `CacheSpec` of a functional model that decodes.
 
     Args:
         tokens: str, the name of the input that holds token ids.
@@ -164,7 +164,7 @@ def trace_decoding(model, tokens, encoder=None, join=None):
 
 
 def _unused_length(tensors):
-    """A number of tokens unlike every other size, so that layers can tell tokens by it."""
+    """Return a number of tokens unlike every other size, so that layers can tell tokens by it."""
     sizes = {axis for x in keras.tree.flatten(tensors) for axis in x.shape[1:]} | {SOURCE_LENGTH}
     return next(number for number in itertools.count(2) if number not in sizes)
 

@@ -116,5 +116,5 @@ def map_leaves(function, tensors):
 
 
 def dtype_of(tensor):
-    """The dtype of a tensor or array of any backend, as Keras calls it."""
+    """Return the dtype of a tensor or array of any backend, as Keras calls it."""
     return keras.backend.standardize_dtype(tensor.dtype)

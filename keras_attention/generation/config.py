@@ -57,14 +57,14 @@ class GenerationConfig:
         return dataclasses.replace(self, sampler=dataclasses.replace(self.sampler, seed=None))
 
     def penalize(self, logits, history):
-        """The logits (B, V), in float32, after the penalties."""
+        """Return the logits (B, V), in float32, after the penalties."""
         logits = ops.cast(logits, "float32")
         for penalty in self.penalties:
             logits = penalty(logits, history)
         return logits
 
     def allowed(self, history):
-        """Which tokens may come next, bool (B or 1, V); None where all may."""
+        """Return which tokens may come next, bool (B or 1, V); None where all may."""
         constraints, padding = self.constraints, self.padding.id
         if padding is not None and padding not in self.end_token_ids:
             constraints = (Forbidden((padding,)), *constraints)
@@ -75,7 +75,7 @@ class GenerationConfig:
         return allowed
 
     def is_end(self, tokens):
-        """Which tokens end their row, bool in their shape."""
+        """Return which tokens end their row, bool in their shape."""
         ends = ops.zeros_like(tokens, dtype="bool")
         for i in self.end_token_ids:
             ends = ops.logical_or(ends, tokens == i)
@@ -99,7 +99,7 @@ def make_config(
     constraints=(),
     with_scores=False,
 ):
-    """The `GenerationConfig` of a `Padding` and these arguments of `generate`."""
+    """Return the `GenerationConfig` of a `Padding` and these arguments of `generate`."""
     penalty_list = [penalty_parts.get(one) for one in _as_list(penalties)]
     constraint_list = [constraint_parts.get(one) for one in _as_list(constraints)]
     ends = () if end_token_id is None else whole_ids("end_token_id", end_token_id)

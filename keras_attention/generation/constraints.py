@@ -273,7 +273,7 @@ def whole_ids(part, ids):
 
 
 def _listed(part, vocabulary_size):
-    """Which ids are those of `part`: bool (1, V)."""
+    """Return which ids are those of `part`: bool (1, V)."""
     check_ids(part, part.ids, vocabulary_size)
     listed = np.isin(np.arange(vocabulary_size), part.ids)
     return ops.expand_dims(ops.convert_to_tensor(listed), axis=0)

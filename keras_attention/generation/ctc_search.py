@@ -126,7 +126,7 @@ class _Words:
         return not prefix or any(begun in self.words for begun in self._find_begun(prefix))
 
     def _find_begun(self, prefix):
-        """The labels since the last word of a prefix, a set: without separators there may be
+        """Return the labels since the last word of a prefix, a set: without separators there may be
         several ways to cut it into words.
         """
         if prefix not in self._begun:
@@ -143,7 +143,7 @@ class _Words:
 
 
 def _extend(beam, frame, blank_id, beam_width, add, added, words):
-    """The beam after one more frame (V,) of logs of probabilities."""
+    """Return the beam after one more frame (V,) of logs of probabilities."""
     found = collections.defaultdict(lambda: [_NEVER, _NEVER])
 
     def join(prefix, end, value):

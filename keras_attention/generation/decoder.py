@@ -82,7 +82,7 @@ class Decoder:
         return min(self.cache_spec.max_lengths.values(), default=None)
 
     def min_prompt_length(self, max_length):
-        """The fewest tokens that a first call may have: those of a prefix come together."""
+        """Return the fewest tokens that a first call may have: those of a prefix come together."""
         return min_prompt_length(self.cache_spec, max_length)
 
     def cache_shapes(self, max_length, memory_length=None, dtype=None):
@@ -110,7 +110,7 @@ class Decoder:
     def start(
         self, batch_size, max_length, source=None, start=None, *, memory_length=None, dtype=None
     ):
-        """A cache before the first token.
+        """Return a cache before the first token.
 
         Args:
             batch_size, max_length, memory_length, dtype: as in `initial_cache`; the batch may be a
@@ -126,7 +126,7 @@ class Decoder:
         return cache
 
     def encode(self, source, cache):
-        """The cache entries of a source.
+        """Return the cache entries of a source.
 
         Args:
             source: as for `start`.
@@ -171,7 +171,7 @@ class Decoder:
             yield looking.maps
 
     def reorder(self, cache, rows, *, source=True):
-        """The rows `rows` (B',) of a cache, in that order.
+        """Return the rows `rows` (B',) of a cache, in that order.
 
         Args:
             source: bool, whether to reorder the entries of the source, too; not needed where rows
@@ -183,7 +183,7 @@ class Decoder:
         }
 
     def _by_name(self, encoded):
-        """The encoder's outputs by the names of the decoder's inputs."""
+        """Return the encoder's outputs by the names of the decoder's inputs."""
         if isinstance(encoded, dict):
             if missing := sorted(set(self._others) - set(encoded)):
                 raise ValueError(
@@ -204,7 +204,7 @@ class Decoder:
         return self._inputs(tokens, self._by_name(encoded))
 
     def _inputs(self, tokens, others):
-        """The inputs of the decoder, in the structure that it was built with."""
+        """Return the inputs of the decoder, in the structure that it was built with."""
         if not others:
             return keras.tree.pack_sequence_as(self.decoder.input, [tokens])
         by_name = {self.tokens: tokens, **others}

@@ -89,7 +89,7 @@ def prepare_inputs(
 
 
 def _prompt_rows(prompt, start_token_id, padding, source):
-    """The prompts with their start tokens: a list of arrays of ids."""
+    """Return the prompts with their start tokens: a list of arrays of ids."""
     if prompt is not None:
         rows = read_rows("prompt", prompt, padding.id)
         if not rows:
@@ -112,7 +112,7 @@ def _prompt_rows(prompt, start_token_id, padding, source):
 
 
 def _read_start_tokens(start_token_id, vocabulary_size):
-    """The start tokens, a list of one id or several; refuses what is no id of the model."""
+    """Return the start tokens, a list of one id or several; refuses what is no id of the model."""
     several = isinstance(start_token_id, list | tuple)
     ids = list(start_token_id) if several else [start_token_id]
     if not ids:
@@ -194,7 +194,7 @@ def draw_uniform(seed, sampler, shape, several=1):
 
 
 def read_source(decoder, source):
-    """The inputs of the encoder as arrays, and their `Spec`s.
+    """Return the inputs of the encoder as arrays, and their `Spec`s.
 
     Args:
         decoder: a `Decoder` with an encoder.
@@ -263,7 +263,7 @@ def _read_source_ids(decoder, source):
 
 
 def read_rows(name, ids, padding=0):
-    """A list of int64 arrays, one for each row, without the padding around it.
+    """Return a list of int64 arrays, one for each row, without the padding around it.
 
     Args:
         name: str, of the argument, for messages.
@@ -336,14 +336,14 @@ def pad_right(rows, width, padding):
 
 
 def bucket_length(length):
-    """The length to pad to: itself; on JAX a power of two, to compile less often."""
+    """Return the length to pad to: itself; on JAX a power of two, to compile less often."""
     if keras.backend.backend() != "jax":
         return length
     return max(8, 1 << (length - 1).bit_length())
 
 
 def is_ids(source):
-    """Whether a source is token ids, and not an image, a spectrogram or several inputs."""
+    """Return whether a source is token ids, and not an image, a spectrogram or several inputs."""
     if hasattr(source, "dtype"):
         return "int" in str(source.dtype) and len(source.shape) <= 2
     return isinstance(source, list | tuple)

@@ -38,7 +38,7 @@ def generate_tokens(decoder, config, inputs):
 
 
 def begin_state(decoder, config, inputs):
-    """The state after the prompt and the first new token."""
+    """Return the state after the prompt and the first new token."""
     prompt, uniform = inputs["prompt"], inputs["uniform"]
     batch, width = ops.shape(prompt)
     limit = ops.shape(uniform)[0]
@@ -60,7 +60,7 @@ def begin_state(decoder, config, inputs):
 
 
 def make_first_cache(decoder, inputs):
-    """The cache before the first token."""
+    """Return the cache before the first token."""
     source, start = inputs.get("source"), inputs.get("start")
     if "cache" not in inputs:
         batch, width = ops.shape(inputs["prompt"])
@@ -80,12 +80,12 @@ def step_decoder(decoder, tokens, cache, index):
 
 
 def is_running(state):
-    """Whether a row has not ended yet, and there is room for its next token."""
+    """Return whether a row has not ended yet, and there is room for its next token."""
     return ops.logical_and(state["count"] < state["end"], ops.any(ops.logical_not(state["done"])))
 
 
 def advance_state(decoder, config, state):
-    """The state after one more token."""
+    """Return the state after one more token."""
     last = ops.expand_dims(state["last"], axis=1)
     logits, cache = step_decoder(decoder, last, state["cache"], state["count"] - 1)
     return choose_token(decoder, config, state, logits[:, 0], cache)
@@ -114,7 +114,7 @@ def choose_token(decoder, config, state, logits, cache):
 
 
 def collect_results(config, state, width):
-    """The outputs of `generate_tokens`, from its last state."""
+    """Return the outputs of `generate_tokens`, from its last state."""
     output = {"ids": config.fill(state["tokens"][:, width:]), "failed": state["failed"]}
     if config.with_scores:
         output["scores"] = state["scores"][:, width:]
@@ -159,7 +159,7 @@ def raise_failures(decoders, failed):
 
 
 def _reason(models):
-    """A hint: the first weight that is not finite, if there is one."""
+    """Return a hint: the first weight that is not finite, if there is one."""
     for model in models:
         for weight in model.weights:
             if not np.isfinite(ops.convert_to_numpy(ops.sum(ops.cast(weight, "float32")))):
@@ -194,7 +194,7 @@ def write_column(x, index, values):
 
 
 def log_probability(logits, token):
-    """The log-probability of `token` (B,) by `logits` (B, V)."""
+    """Return the log-probability of `token` (B,) by `logits` (B, V)."""
     log_p = ops.log_softmax(logits, axis=-1)
     return ops.reshape(gather_rows(log_p, ops.expand_dims(token, axis=1)), (-1,))
 

@@ -94,7 +94,7 @@ class Repetition(Penalty):
 
 
 def get(identifier):
-    """The penalty that `identifier` means: one, or its config."""
+    """Return the penalty that `identifier` means: one, or its config."""
     if not isinstance(identifier, Penalty | dict):
         raise ValueError(f"penalties={identifier!r}: expected a Penalty, or its config.")
     return part.get(identifier, names={}, family="penalty", base=Penalty)

@@ -83,7 +83,7 @@ def generate_tokens(decoder, draft, config, ahead, inputs):
 
 
 def begin_state(decoder, draft, config, inputs):
-    """The state after the prompt and the first new token, chosen without a draft."""
+    """Return the state after the prompt and the first new token, chosen without a draft."""
     first = dict(inputs, uniform=inputs["uniform"][:, AGAIN])
     state = loop.begin_state(decoder, config, first)
     own = {name: x for name, x in inputs.items() if name != "cache"}
@@ -94,7 +94,7 @@ def begin_state(decoder, draft, config, inputs):
 
 
 def advance_state(decoder, draft, config, ahead, state):
-    """The state after the tokens that all rows have accepted, and one more."""
+    """Return the state after the tokens that all rows have accepted, and one more."""
     count = state["count"]
     tokens, shares, draft_cache, failed = _propose(draft, config, ahead, state)
     indices = ops.arange(ahead + 1, dtype="int32") + (count - 1)
@@ -132,7 +132,7 @@ def _propose(draft, config, ahead, state):
 
 
 def _settle(config, state, going, logits, proposal):
-    """The state with the next token, and whether all rows go on; as it was if not `going`.
+    """Return the state with the next token, and whether all rows go on; as it was if not `going`.
 
     Args:
         logits: the model's, (B, V).
@@ -182,5 +182,5 @@ def _history(state, tokens, count, logits):
 
 
 def _uniform(state, index):
-    """The random numbers of the token at an index, (3, B)."""
+    """Return the random numbers of the token at an index, (3, B)."""
     return ops.take(state["uniform"], index - state["begin"], axis=0)

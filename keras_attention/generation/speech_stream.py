@@ -102,7 +102,7 @@ class SpeechStream:
         self._cache = make_empty_cache(self._spec, 1, self.max_length)
 
     def hear(self, sound):
-        """The labels that a piece of sound adds, a list of ints.
+        """Return the labels that a piece of sound adds, a list of ints.
 
         Args:
             sound: array, features (T, F), floats, or samples (T,), floats from -1 to 1, or int16 or
@@ -138,7 +138,7 @@ class SpeechStream:
         return self._spectrogram.count_frames(len(self._rest))
 
     def _take(self, frames):
-        """The features of so many frames, whose sound has then been heard."""
+        """Return the features of so many frames, whose sound has then been heard."""
         if self._spectrogram is None:
             taken, self._rest = self._rest[:frames], self._rest[frames:]
             return taken[None]
@@ -161,7 +161,7 @@ class SpeechStream:
         return logits
 
     def _collapse(self, logits):
-        """The labels of the best path that are new after those heard so far."""
+        """Return the labels of the best path that are new after those heard so far."""
         labels = []
         for label in map(int, logits.argmax(axis=1)):
             if label not in (0, self._last):

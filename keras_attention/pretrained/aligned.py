@@ -18,7 +18,7 @@ LARGE = 1 << 19
 
 
 def copy_aligned(array):
-    """A float32 copy in C order, whose memory begins at a multiple of `ALIGNMENT`.
+    """Return a float32 copy in C order, whose memory begins at a multiple of `ALIGNMENT`.
 
     Args:
         array: of any dtype and layout, such as the transposed map of a file.
@@ -54,7 +54,7 @@ def _get_memory(size):
 
 
 def as_tensor(copy):
-    """The tensor of an array of `copy_aligned`; TensorFlow's is of the same memory."""
+    """Return the tensor of an array of `copy_aligned`; TensorFlow's is of the same memory."""
     if keras.backend.backend() != "tensorflow" or copy.nbytes < SMALL:
         return keras.ops.convert_to_tensor(copy)
     import tensorflow as tf

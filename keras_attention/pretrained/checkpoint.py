@@ -56,7 +56,7 @@ class StoredTensor:
     shape: tuple
 
     def read(self):
-        """The array, of the file's own bytes: they are read when they are looked at."""
+        """Return the array, of the file's own bytes: they are read when they are looked at."""
         import ml_dtypes
 
         dtype = np.dtype(ml_dtypes.bfloat16 if self.dtype == "bfloat16" else self.dtype)
@@ -120,7 +120,7 @@ class Checkpoint:
         return found
 
     def _find_files(self):
-        """The safetensors files of the folder."""
+        """Return the safetensors files of the folder."""
         whole = self.folder / WEIGHTS
         if whole.is_file():
             return [whole]
@@ -133,7 +133,7 @@ class Checkpoint:
         return self._check_shards(INDEX, set(places.values()), ".safetensors")
 
     def _check_shards(self, index, names, ending):
-        """The paths of the shards that a file names."""
+        """Return the paths of the shards that a file names."""
         for name in names:
             # the name, not where it leads: caches of the hub are links
             if pathlib.PurePath(name).name != name or not name.endswith(ending):

@@ -50,7 +50,7 @@ class GenerationSettings:
 
 
 def _read_fields(checkpoint):
-    """The `Fields` of what `config.json` and `generation_config.json` say together."""
+    """Return the `Fields` of what `config.json` and `generation_config.json` say together."""
     path = checkpoint.folder / FILE
     try:
         written = read_json(path) if path.is_file() else {}
@@ -65,7 +65,7 @@ def _read_fields(checkpoint):
 
 
 def read_generation_settings(checkpoint):
-    """The `GenerationSettings` of a `Checkpoint`.
+    """Return the `GenerationSettings` of a `Checkpoint`.
 
     Raises:
         CheckpointError: nothing says how a text ends, or a number is none.
@@ -125,7 +125,7 @@ def read_speech_prompts(checkpoint):
 
 
 def _read_ids(fields, name):
-    """An id or a list of ids, as a tuple of different ones."""
+    """Return an id or a list of ids, as a tuple of different ones."""
     value = fields.get(name)
     ids = value if isinstance(value, list) else [value]
     if not ids or not all(type(i) is int and 0 <= i <= MOST_ID for i in ids):

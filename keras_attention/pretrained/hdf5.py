@@ -14,7 +14,7 @@ KINDS = set(DTYPES.values()) - {"bfloat16"}
 
 
 def read_datasets(path):
-    """The arrays of an HDF5 file, {name: `StoredTensor`}.
+    """Return the arrays of an HDF5 file, {name: `StoredTensor`}.
 
     Raises:
         CheckpointError: the file is damaged, or holds more than plain arrays.
@@ -62,7 +62,7 @@ def _collect(file, path):
 
 
 def _locate(dataset, name, path, size):
-    """The `StoredTensor` of a plain array in a file of `size` bytes."""
+    """Return the `StoredTensor` of a plain array in a file of `size` bytes."""
     import h5py
 
     dtype = _read_dtype(dataset)
@@ -86,7 +86,7 @@ def _locate(dataset, name, path, size):
 
 
 def _read_dtype(dataset):
-    """The type of an array in NumPy's words, or None for one that is no type of weights."""
+    """Return the type of an array in NumPy's words, or None for one that is no type of weights."""
     if dataset.dtype == np.dtype("V2") and dataset.attrs.get("dtype") == "bfloat16":
         return "bfloat16"
     known = dataset.dtype.isnative and dataset.dtype.fields is None

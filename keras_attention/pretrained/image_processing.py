@@ -36,7 +36,7 @@ class ImageProcessing:
 
 
 def read_image_processing(folder):
-    """The `ImageProcessing` of a checkpoint's folder, a pathlib.Path.
+    """Return the `ImageProcessing` of a checkpoint's folder, a pathlib.Path.
 
     Raises:
         CheckpointError: there is no such file, or it says something that is not done here.
@@ -100,7 +100,7 @@ def _read_size(config, name):
 
 
 def _stretch(config, size):
-    """A size that is a number alone: of ViT and DeiT a square, of CLIP the shorter side."""
+    """Return a size that is a number alone: of ViT and DeiT a square, of CLIP the shorter side."""
     plain = type(config.values["size"]) is int
     kinds = (config.values.get("image_processor_type"), config.values.get("feature_extractor_type"))
     if plain and not any(str(kind).startswith(("CLIP", "Bit")) for kind in kinds):

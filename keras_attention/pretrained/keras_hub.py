@@ -20,7 +20,7 @@ IRRELEVANT = ("name", "trainable", "dtype", "head_dtype")
 
 
 def is_preset(config):
-    """Whether the content of a `config.json` is of a class of KerasHub."""
+    """Return whether the content of a `config.json` is of a class of KerasHub."""
     module = config.get("module")
     return isinstance(module, str) and module.split(".")[0] in ("keras_hub", "keras_nlp")
 
@@ -89,7 +89,7 @@ class Preset(Checkpoint):
 
 
 def read_checkpoint(folder):
-    """The `Checkpoint` of a folder, or its `Preset` where KerasHub wrote it.
+    """Return the `Checkpoint` of a folder, or its `Preset` where KerasHub wrote it.
 
     Raises:
         CheckpointError: a file is missing, damaged, or of a kind that could run code.

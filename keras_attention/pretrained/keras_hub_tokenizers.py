@@ -16,7 +16,7 @@ FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
 
 
 def make_tokenizer(folder, options):
-    """The `PretrainedTokenizer` of a preset.
+    """Return the `PretrainedTokenizer` of a preset.
 
     Args:
         folder: pathlib.Path of the preset.
@@ -60,7 +60,7 @@ def _make_gpt2(assets, config, options):
 
 
 def _make_roberta(assets, config, options):
-    """The pieces of RoBERTa: a text begins with `<s>` and ends with `</s>`."""
+    """Return the pieces of RoBERTa: a text begins with `<s>` and ends with `</s>`."""
     rules = _write_byte_pairs(assets, config, ["<s>", "<pad>", "</s>", "<mask>"])
     begin, end = (rules["model"]["vocab"][name] for name in ("<s>", "</s>"))
     rules["post_processor"] = {
@@ -74,7 +74,7 @@ def _make_roberta(assets, config, options):
 
 
 def _write_byte_pairs(assets, config, special):
-    """The rules of byte-level BPE, a dict as a `tokenizer.json` of Hugging Face."""
+    """Return the rules of byte-level BPE, a dict as a `tokenizer.json` of Hugging Face."""
     ids = parse_json(_read_asset(assets, "vocabulary.json").decode("utf-8"))
     lines = _read_asset(assets, "merges.txt").decode("utf-8").split("\n")
     merges = [line.split(" ") for line in lines if line and not line.startswith("#version")]
@@ -109,7 +109,7 @@ def _write_byte_pairs(assets, config, special):
 
 
 def _make_sentence_piece(assets, config, options):
-    """The pieces of Llama, Mistral and Gemma: a text begins with the model's first token."""
+    """Return the pieces of Llama, Mistral and Gemma: a text begins with the model's first token."""
     files = {"vocabulary.spm": _read_asset(assets, "vocabulary.spm")}
     begin = engines.make_engine("sentencepiece", files).processor.bos_id()
     if begin < 0:

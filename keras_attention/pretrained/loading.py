@@ -64,7 +64,7 @@ def load(
     revision=None,
     dtype=None,
 ):
-    """A functional model of our layers, with the weights of a checkpoint.
+    """Return a functional model of our layers, with the weights of a checkpoint.
 
     Its outputs are those of the original. It trains in `fit`, generates with a cache, shows its
     attention, saves and exports as every model here. Checkpoints are those of Hugging Face, files
@@ -205,7 +205,7 @@ def _build(
 
 
 def find_folder(folder, revision=None):
-    """The folder of a checkpoint: one that is there, or one that is fetched by its id."""
+    """Return the folder of a checkpoint: one that is there, or one that is fetched by its id."""
     path = pathlib.Path(folder)
     if path.is_dir():
         return path

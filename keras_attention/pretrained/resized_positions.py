@@ -37,7 +37,7 @@ def check_image_size(image_size, builder, keywords, checkpoint):
 
 
 def resize_positions(source, of_file, keywords, antialias):
-    """The table's entry for positions of a new size, from that for the file's own.
+    """Return the table's entry for positions of a new size, from that for the file's own.
 
     Args:
         source: name of a tensor, or a `Fold`: the positions as the file has them, row by row.
@@ -64,7 +64,7 @@ def find_grid(keywords):
 
 
 def resize_table(table, grid, new_grid, prefix, antialias=False):
-    """A table (prefix + rows · columns, D), float32, of another grid; the prefix stays.
+    """Return a table (prefix + rows · columns, D), float32, of another grid; the prefix stays.
 
     The vectors are resized as the pixels of an image (Dosovitskiy et al., 2021, section 3.2): so
     `interpolate_pos_encoding` of transformers' ViT, DeiT, DINOv2, CLIP and SigLIP does it at each

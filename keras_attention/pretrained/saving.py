@@ -174,7 +174,7 @@ def _find_new_size(model, keywords, source):
 
 
 def _find_pooling(model, module):
-    """The entries of config.json that say how a classifier of texts pools."""
+    """Return the entries of config.json that say how a classifier of texts pools."""
     known = module.POOLINGS
     mode = getattr(model.get_layer("pooling"), "mode", "map")
     mode = "first" if mode == "cls" else mode
@@ -189,7 +189,7 @@ def _find_pooling(model, module):
 
 
 def _is_other(model, source):
-    """Whether the head of a model is another than that of its checkpoint."""
+    """Return whether the head of a model is another than that of its checkpoint."""
     of_file = read_builder(source)
     if isinstance(of_file, tuple):
         return model.name not in of_file
@@ -248,7 +248,7 @@ def restore(value, name, fold, known):
 
 
 def turn_back(value, name, shape, axes):
-    """An array of our layout as one of the shape that it has in the file."""
+    """Return an array of our layout as one of the shape that it has in the file."""
     if not name.endswith("/kernel"):
         return value.reshape(shape)
     if axes == 4:
@@ -259,7 +259,7 @@ def turn_back(value, name, shape, axes):
 
 
 def _write_class(module, source, builder):
-    """The entry of config.json that names the class of a new head."""
+    """Return the entry of config.json that names the class of a new head."""
     before = (source.config.get("architectures") or ["Model"])[0]
     family = re.sub(r"(For\w+|LMHeadModel|Model)$", "", before)
     endings = [end for end, kind in module.HEADS.items() if kind == builder]
@@ -268,7 +268,7 @@ def _write_class(module, source, builder):
 
 
 def _write_labels(model, labels):
-    """The entries of config.json that name labels."""
+    """Return the entries of config.json that name labels."""
     count = model.output_shape[-1]
     labels = [f"LABEL_{i}" for i in range(count)] if labels is None else list(labels)
     if len(set(labels)) != count or len(labels) != count:

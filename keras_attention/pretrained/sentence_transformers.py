@@ -44,7 +44,7 @@ def read_pooling(folder):
 
 
 def read_length(folder):
-    """The tokens of a text at most, or None where nothing is said."""
+    """Return the tokens of a text at most, or None where nothing is said."""
     path = folder / LENGTH
     said = _read(path, dict).get("max_seq_length") if path.is_file() else None
     return said if type(said) is int and said > 0 else None
@@ -60,7 +60,7 @@ def list_parts(folder):
 
 
 def _read_place(path, module):
-    """The name of a module's folder."""
+    """Return the name of a module's folder."""
     place = module.get("path")
     if not isinstance(place, str) or pathlib.PurePath(place).name != place or place in ("", ".."):
         raise CheckpointError(f"{path} has the path {place!r:.80}: expected a plain name.")

@@ -95,7 +95,7 @@ def _choose_pooling(checkpoint, builder, keywords, fresh, pooling):
 
 
 def _check_task(task, of_file, ignored):
-    """The builder that `task` names, if the weights of the file fit under it."""
+    """Return the builder that `task` names, if the weights of the file fit under it."""
     families = [family for family in (ENCODERS, IMAGE_ENCODERS) if of_file in family]
     (choices,) = families or [(of_file,)]
     if isinstance(ignored, dict):
@@ -108,7 +108,7 @@ def _check_task(task, of_file, ignored):
 
 
 def _count_classes(checkpoint, config, fresh):
-    """The outputs of the head of a file."""
+    """Return the outputs of the head of a file."""
     if fresh:
         raise ValueError("A new head needs num_classes=, how many classes or labels there are.")
     for name in HEAD_BIASES:

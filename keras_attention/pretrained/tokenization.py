@@ -19,7 +19,7 @@ LONGEST = 1_000_000  # files say 10 ** 30 where nothing limits a text
 
 
 def tokenizer(folder, *, revision=None, max_length=None):
-    """The `ka.data.PretrainedTokenizer` of a checkpoint.
+    """Return the `ka.data.PretrainedTokenizer` of a checkpoint.
 
     It is made of `tokenizer.json`; else of `vocab.txt` (BERT), `spiece.model` (T5), or `vocab.json`
     with `source.spm` and `target.spm` (Marian); of a preset of KerasHub of its `assets/tokenizer`.

@@ -32,7 +32,7 @@ class Fold:
 
 
 def rows_from(name, first):
-    """A table without its first rows, which are no places or tokens here."""
+    """Return a table without its first rows, which are no places or tokens here."""
     return Fold(
         (name,),
         lambda table: table[first:],
@@ -52,7 +52,7 @@ def part_of(name, index, parts, *, turn=True, axis=0):
 
 
 def as_is(name):
-    """A kernel that the file has in our layout, (inputs, outputs)."""
+    """Return a kernel that the file has in our layout, (inputs, outputs)."""
     return Fold((name,), lambda x: x, turn=False)
 
 
@@ -78,7 +78,7 @@ def joined(names, factor=1.0, axis=1):
 
 
 def mean_of(first, second):
-    """The mean of two tensors."""
+    """Return the mean of two tensors."""
 
     def invert(value, a, b):
         change = value - (a + b) / 2
@@ -88,18 +88,18 @@ def mean_of(first, second):
 
 
 def dense(ours, theirs, bias=True):
-    """The entries of a linear layer."""
+    """Return the entries of a linear layer."""
     found = {f"{ours}/kernel": f"{theirs}.weight"}
     return found | ({f"{ours}/bias": f"{theirs}.bias"} if bias else {})
 
 
 def layer_norm(ours, theirs):
-    """The entries of a layer normalization."""
+    """Return the entries of a layer normalization."""
     return {f"{ours}/gamma": f"{theirs}.weight", f"{ours}/beta": f"{theirs}.bias"}
 
 
 def rms_norm(ours, theirs):
-    """The entry of an RMS normalization."""
+    """Return the entry of an RMS normalization."""
     return {f"{ours}/scale": f"{theirs}.weight"}
 
 
@@ -117,7 +117,7 @@ _BLOCK = {
 
 
 def list_block(ours, theirs, names):
-    """The entries of an encoder block with biases.
+    """Return the entries of an encoder block with biases.
 
     Args:
         names: eight str, what comes behind `theirs`: query, key, value and output of attention,
@@ -130,7 +130,7 @@ def list_block(ours, theirs, names):
 
 
 def fairseq_block(ours, theirs, crosses):
-    """A block of an encoder, or one that `crosses` to it, as fairseq names its parts.
+    """Return a block of an encoder, or one that `crosses` to it, as fairseq names its parts.
 
     So do BART and Marian, and Whisper, whose keys have no bias.
     """
@@ -200,7 +200,7 @@ class Match:
 
 
 def match_weights(model, checkpoint, table, *, ignored=(), fresh=()):
-    """The `Match` of a model and a checkpoint; nothing of a tensor is read.
+    """Return the `Match` of a model and a checkpoint; nothing of a tensor is read.
 
     Args:
         model: functional `keras.Model` of `keras_internals.build_without_values`.
@@ -271,7 +271,7 @@ def arrange(shape, name, fold, arrays):
 
 
 def turn(array, name, axes):
-    """An array in the layout of our weight: kernels have their outputs last."""
+    """Return an array in the layout of our weight: kernels have their outputs last."""
     if not name.endswith("/kernel"):
         return array
     if axes == 4 and array.ndim == 4:  # of a convolution: (outputs, inputs, height, width)

@@ -1,1 +1,1 @@
-"""What is measured before a file is moved to its place: parity, runtimes, and the report."""
+"""Checks of a file before it is moved to its place: parity, runtimes, and the report."""

@@ -182,6 +182,6 @@ def _find_sizes(model, endpoint):
 
 
 def find_smallest_table(layers):
-    """The size of the smallest embedding among `layers`, or None."""
+    """Return the size of the smallest embedding among `layers`, or None."""
     sizes = [layer.input_dim for layer in layers if isinstance(layer, keras.layers.Embedding)]
     return min(sizes, default=None)

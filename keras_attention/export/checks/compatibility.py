@@ -23,7 +23,7 @@ _NO_DRIVER = "not run: no Vulkan driver"
 
 
 def parse_runtimes(compatible_with):
-    """A tuple of names of `NAMES`, of one or several; a ValueError for others."""
+    """Return a tuple of names of `NAMES`, of one or several; a ValueError for others."""
     names = (compatible_with,) if isinstance(compatible_with, str) else tuple(compatible_with or ())
     if unknown := [name for name in names if name not in NAMES]:
         raise ValueError(
@@ -169,7 +169,7 @@ class RuntimeCheck:
         return None
 
     def _blame(self, op):
-        """The `Culprit` of an operator."""
+        """Return the `Culprit` of an operator."""
         return find_culprit(op, self.exportable.model)
 
     def _make_jobs(self):

@@ -167,7 +167,7 @@ def _start_process(folder, jobs, accelerator, environment):
 
 
 def _read_result(folder, number, log):
-    """The `Execution` of a job that has written its result."""
+    """Return the `Execution` of a job that has written its result."""
     said = json.loads((folder / f"{number}.json").read_text("utf-8"))
     if "error" in said:
         text = log.replace("ERROR: Following operations are not supported", "")

@@ -7,7 +7,7 @@ WIDTH = 100
 
 
 def format_size(count):
-    """A number of bytes as people read it: `format_size(1_234_567)` is `"1.2 MB"`."""
+    """Return a number of bytes as people read it: `format_size(1_234_567)` is `"1.2 MB"`."""
     for unit in ("bytes", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
@@ -16,7 +16,7 @@ def format_size(count):
 
 
 def format_score(name, value):
-    """A score as people write it: shares in percent, others as numbers."""
+    """Return a score as people write it: shares in percent, others as numbers."""
     if name.startswith(("loss", "bits")):
         return f"{value:.4f}"
     return f"{value:.2f}" if name.startswith(("bleu", "perplexity")) else format_percent(value)
@@ -28,7 +28,7 @@ def format_percent(share):
 
 
 def format_shape(axes):
-    """A shape with `?` for axes of any size: `(?, ?, 17)`."""
+    """Return a shape with `?` for axes of any size: `(?, ?, 17)`."""
     inner = ", ".join("?" if axis is None else str(axis) for axis in axes)
     return f"({inner},)" if len(axes) == 1 else f"({inner})"
 

@@ -96,7 +96,7 @@ def _run_in_environment(jobs, environment):
 
 
 def _read_verdict(log):
-    """The delegate's words on the file's graphs, summed up: a dict."""
+    """Return the delegate's words on the file's graphs, summed up: a dict."""
     refused, gpu, cpu = [], 0, 0
     said = r"(?:(\d+) operations will run on the GPU, and the remaining|No .* and all) (\d+) op"
     for part, some, rest in re.findall(rf"not supported by GPU delegate:\n(.*?){said}", log, re.S):
@@ -141,7 +141,7 @@ def _candidates():
 
 
 def _make_probe():
-    """A LiteRT file that adds four numbers to themselves."""
+    """Return a LiteRT file that adds four numbers to themselves."""
     schema = importlib.import_module("ai_edge_litert.schema_py_generated")
     x, y = (
         schema.TensorT(name=name, shape=np.array([4], "int32"), buffer=0, hasRank=True)

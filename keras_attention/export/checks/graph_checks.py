@@ -117,7 +117,7 @@ def check_weights(graph, model, quantization):
 
 
 def find_culprit(op, model):
-    """The `Culprit` of an operator: its kind and the layer that it came from."""
+    """Return the `Culprit` of an operator: its kind and the layer that it came from."""
     # The last op is named after the signature's output: its inputs then tell the layer.
     names = [op.name, *(tensor.name for tensor in op.inputs)]
     layers = filter(None, (find_layer(model, name) for name in names))
@@ -125,7 +125,7 @@ def find_culprit(op, model):
 
 
 def find_minimum_runtime(graph):
-    """The oldest runtimes that run the file, as far as is known: dict, package -> version.
+    """Return the oldest runtimes that run the file, as far as is known: dict, package -> version.
 
     Measured with benchmarks/runtimes.py: tflite-runtime 2.14.0 runs what the converter says is for
     2.9.0 and refuses what is for 2.17.0 (dense layers with an int8 scale for each row), and

@@ -74,7 +74,7 @@ def _compare_meaning(case, name, got, expected):
 
 
 def _compute_cosines(got, expected):
-    """The cosines of vectors along the last axis; 1 where both are the same, if zero."""
+    """Return the cosines of vectors along the last axis; 1 where both are the same, if zero."""
     finite = np.isfinite(got) & np.isfinite(expected)
     got, expected = (np.where(finite, x, 0.0).astype("float64") for x in (got, expected))
     lengths = np.linalg.norm(got, axis=-1) * np.linalg.norm(expected, axis=-1)
@@ -84,7 +84,7 @@ def _compute_cosines(got, expected):
 
 
 def _check_output(name, outputs, expected, where):
-    """The output `name` as an array, which has the shape it should and no NaN."""
+    """Return the output `name` as an array, which has the shape it should and no NaN."""
     where = f"{name!r} {where}"
     if name not in outputs:
         raise ExportError(f"No output {where}: the file gives {', '.join(outputs)}.")
@@ -136,7 +136,7 @@ def _compute_max_abs_error(got, expected):
 
 
 def find_scale(case, output):
-    """The largest number in the model's output; 0 for outputs that a case scores itself."""
+    """Return the largest number in the model's output; 0 for outputs that a case scores itself."""
     largest = 0.0
     for name in case.cache if output == CACHE else (output,):
         array = case.outputs.get(name)
@@ -147,7 +147,7 @@ def find_scale(case, output):
 
 
 def _find_counted(case, shape):
-    """The positions that count: not padding in all inputs of ids of that shape."""
+    """Return the positions that count: not padding in all inputs of ids of that shape."""
     tokens = [
         array != case.padding.get(name, Padding()).masked  # all differ from None
         for name, array in case.inputs.items()

@@ -159,7 +159,7 @@ class ExportReport:
         return min((p.cosine for p in self.parity if p.cosine is not None), default=None)
 
     def as_dict(self):
-        """The report as plain dicts, tuples, numbers and strings."""
+        """Return the report as plain dicts, tuples, numbers and strings."""
         return dataclasses.asdict(self)
 
     def save(self, path):
@@ -168,7 +168,7 @@ class ExportReport:
 
     @classmethod
     def from_dict(cls, values):
-        """The report that `as_dict` gave, also after a trip through JSON."""
+        """Return the report that `as_dict` gave, also after a trip through JSON."""
         signatures = (
             Signature(s["name"], _tensors(s["inputs"]), _tensors(s["outputs"]))
             for s in values["signatures"]

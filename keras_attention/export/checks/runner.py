@@ -126,7 +126,7 @@ class Runner:
             ) from error
 
     def _array(self, name, values):
-        """The values of an input as an array that the file takes."""
+        """Return the values of an input as an array that the file takes."""
         wanted, shape = self.inputs[name], self.shapes[name]
         is_text = wanted == "string" or np.dtype(wanted).kind in "SOU"
         try:

@@ -90,7 +90,7 @@ class CaseMaker:
         return draw_ids(self.random, size, shape, padding)
 
     def _make_cache(self, rows, made):
-        """A cache before the first token: what `encode` gives, and zeros."""
+        """Return a cache before the first token: what `encode` gives, and zeros."""
         encoded = {}
         if "encode" in self.points:
             sizes = [len(next(iter(case.inputs.values()))) for case in made["encode"]]

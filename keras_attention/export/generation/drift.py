@@ -16,7 +16,7 @@ LONGEST = 256  # positions; a report is no evaluation
 
 
 def measure_drift(path, plan, quantization):
-    """The `Drift` of the LiteRT file at `path` on the examples of `plan`.
+    """Return the `Drift` of the LiteRT file at `path` on the examples of `plan`.
 
     Args:
         plan: `GenerationPlan`, or None.
@@ -44,7 +44,7 @@ def measure_drift(path, plan, quantization):
 
 
 def compare_texts(path, plan):
-    """The `Drift` of a file on all examples of `plan`."""
+    """Return the `Drift` of a file on all examples of `plan`."""
     decoder, padding = plan.decoder, plan.padding.id
     reader = StepReader(path, decoder.has_source)
     length = min(LONGEST, plan.max_length)

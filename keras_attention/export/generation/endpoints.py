@@ -75,7 +75,7 @@ def _make_encode(plan):
 
 
 def _find_zeros(decoder, endpoint, traced):
-    """The names of outputs that are zeros whatever the inputs are."""
+    """Return the names of outputs that are zeros whatever the inputs are."""
     inputs = set(map(id, traced.inputs)) - set(map(id, traced.captured_inputs))
     inputs = {x.op for x in traced.inputs if id(x) in inputs}
     constant = [n for n, x in traced.structured_outputs.items() if not _depends_on(x.op, inputs)]
@@ -103,7 +103,7 @@ def _depends_on(op, inputs):
 
 
 def _make_step(plan, layout, name, length):
-    """The endpoint from new tokens, an index and a cache to logits and the cache.
+    """Return the endpoint from new tokens, an index and a cache to logits and the cache.
 
     Args:
         layout: dict, name of an entry of the cache -> shape without the batch, dtype in the model.
@@ -167,7 +167,7 @@ def _make_loop(plan, name, encode):
 
 
 def draws_tokens(config):
-    """Whether tokens are drawn, by random numbers that the caller gives."""
+    """Return whether tokens are drawn, by random numbers that the caller gives."""
     return not isinstance(config.sampler, (Greedy, Beam))
 
 

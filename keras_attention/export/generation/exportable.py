@@ -25,7 +25,7 @@ TOLERANCE = 1e-4  # of logits that a cache gives, per unit of the largest (at le
 
 
 def make_exportable(model, generate, *, batch_size=None, sequence_length=None, examples=None):
-    """The `Exportable` of a model, with endpoints that generate, or as it is.
+    """Return the `Exportable` of a model, with endpoints that generate, or as it is.
 
     Args:
         generate: `Generation`, or its sampler; None for the model as it is.

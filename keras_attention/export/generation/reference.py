@@ -18,7 +18,7 @@ from keras_attention.generation.token_history import TokenHistory
 
 
 def compute_logits(decoder, tokens, source=None):
-    """The logits (B, T, V), an array, of ids (B, T) that are padded on the right, if at all.
+    """Return the logits (B, T, V), an array, of ids (B, T) that are padded on the right, if at all.
 
     Args:
         source: dict of arrays, the encoder's inputs; None for a language model.
@@ -118,7 +118,7 @@ class SequenceScore:
         return np.where(ended.any(axis=-1), 1 + ended.argmax(axis=-1), ids.shape[-1])
 
     def _compute_logits(self, ids):
-        """The model's logits for ids (B, N): (B, N, V)."""
+        """Return the model's logits for ids (B, N): (B, N, V)."""
         if not self.plan.decoder.has_source:
             return self._continue_prompts(ids)
         begin = np.stack(self._list_prompts(len(ids)))

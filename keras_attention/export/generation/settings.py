@@ -191,7 +191,7 @@ def _choose_padding(decoder, padding_id):
 
 
 def _choose_lengths(decoder, prompt, max_length, max_new_tokens):
-    """The length of the cache and the number of new tokens; the last one is not cached.
+    """Return the length of the cache and the number of new tokens; the last one is not cached.
 
     Args:
         prompt: int, the length of a prompt where it is known, or None.
@@ -214,7 +214,7 @@ def _choose_lengths(decoder, prompt, max_length, max_new_tokens):
 
 
 def _read_ids(decoder, name, value):
-    """A tuple of ids from one or several; each must be in the vocabulary."""
+    """Return a tuple of ids from one or several; each must be in the vocabulary."""
     values = () if value is None else value if isinstance(value, (tuple, list)) else (value,)
     for number in values:
         checks.check_whole_number("export", name, number, least=0)

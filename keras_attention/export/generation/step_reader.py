@@ -29,7 +29,7 @@ class StepReader:
         return [slice(start, start + rows) for start in range(0, count, rows)]
 
     def start(self, count, source=None):
-        """The cache before the first token of `count` rows: what `encode` gives, and zeros.
+        """Return the cache before the first token of `count` rows: what `encode` gives, and zeros.
 
         Args:
             source: dict of arrays, the encoder's inputs.

@@ -23,7 +23,7 @@ _SPREAD = 64.0  # the largest factor, as a multiple of the middle one
 
 
 def balance_products(content, weights):
-    """The LiteRT file `content`, whose products behind norms are closer to those of floats.
+    """Return the LiteRT file `content`, whose products behind norms are closer to those of floats.
 
     Where weights are int8, LiteRT rounds each row of activations to 256 levels, too, of which a few
     large features leave little for the others. Here every feature that enters a product is divided
@@ -133,21 +133,21 @@ class _ProductFile(GraphFile):
         return None, None
 
     def _list_factors(self, makers, x):
-        """The tensors whose product `x` is; `x` alone if it is no product."""
+        """Return the tensors whose product `x` is; `x` alone if it is no product."""
         maker = makers.get(x)
         if maker is None or self.kind(maker) != "MUL":
             return [x]
         return [factor for i in maker.inputs for factor in self._list_factors(makers, int(i))]
 
     def _find_vector(self, graph, x, depth):
-        """A constant of one number for each feature, or for all of them; None for others."""
+        """Return a constant of one number for each feature, or for all of them; None for others."""
         value = self.value(graph.tensors[int(x)])
         if value is None or value.dtype != "float32" or value.size not in (1, depth):
             return None
         return np.broadcast_to(value.reshape(-1), (depth,))
 
     def _find_floats(self, tensor):
-        """The floats (outputs, inputs) that an int8 kernel was rounded from, or None."""
+        """Return the floats (outputs, inputs) that an int8 kernel was rounded from, or None."""
         scales = None if tensor.quantization is None else tensor.quantization.scale
         rows, depth = get_shape(tensor)
         data = self.bytes_of(tensor)
@@ -225,5 +225,5 @@ def _lay_out(weight, rows, depth):
 
 
 def _splits(shape, size):
-    """Whether the first axes of a shape hold `size` numbers together."""
+    """Return whether the first axes of a shape hold `size` numbers together."""
     return size in np.cumprod(shape)

@@ -51,7 +51,7 @@ class GraphEditor:
         return any(self.graph.tensors[int(x)].type != float32 for x in tensors)
 
     def before_flattening(self, x):
-        """The tensor of more axes that became the matrix `x` by RESHAPE alone, or None."""
+        """Return the tensor of more axes that became the matrix `x` by RESHAPE alone, or None."""
         behind = self.reshaped.get(int(x))
         if behind is None or len(self.get_shape(x)) != 2 or len(self.get_shape(behind)) < 3:
             return None
@@ -78,7 +78,7 @@ class GraphEditor:
         self.reshaped[int(y)] = int(x)
 
     def reshape(self, x, shape):
-        """The number of a tensor with the numbers of `x` in another shape."""
+        """Return the number of a tensor with the numbers of `x` in another shape."""
         x, shape = int(x), tuple(shape)
         if self.get_shape(x) == shape:
             return x
@@ -131,7 +131,7 @@ class GraphEditor:
         return repeated
 
     def copy_tensor(self, x, shape, constant=False):
-        """The number of a new tensor like `x`, in another shape."""
+        """Return the number of a new tensor like `x`, in another shape."""
         tensor = copy.copy(self.graph.tensors[x])
         tensor.shape = np.asarray(shape, "int32")
         tensor.shapeSignature = None
@@ -143,7 +143,7 @@ class GraphEditor:
         return self.file.constant(self.graph, np.asarray(value, "float32"))
 
     def add_weight(self, value):
-        """The number of a float32 tensor of these numbers, stored as they are."""
+        """Return the number of a float32 tensor of these numbers, stored as they are."""
         stored = self.file.constant(self.graph, value)
         if value.dtype != "float16":
             return stored
@@ -154,5 +154,5 @@ class GraphEditor:
 
 
 def swap_last_axes(rank):
-    """An order of axes that swaps the last two."""
+    """Return an order of axes that swaps the last two."""
     return (*range(rank - 2), rank - 1, rank - 2)

@@ -17,7 +17,7 @@ from keras_attention.export.graphs.flatbuffer import (
 
 
 def compact_tables(content, weights=()):
-    """The LiteRT file `content` with smaller and finer lookups.
+    """Return the LiteRT file `content` with smaller and finer lookups.
 
     The converter gives an embedding table one scale, and for loops it turns the whole table into
     floats first, four times its size. It stores a table that is tied to the logits twice, the
@@ -178,7 +178,7 @@ class _TableFile(GraphFile):
         return [x for x, o in zip(found, options, strict=True) if o.axis == o.batchDims == 0]
 
     def _is_table(self, tensor):
-        """Whether it is a constant matrix of int8 with one scale."""
+        """Return whether it is a constant matrix of int8 with one scale."""
         if not self._is_int8(tensor) or len(_scales(tensor)) != 1:
             return False
         return not np.any(tensor.quantization.zeroPoint)
@@ -189,7 +189,7 @@ class _TableFile(GraphFile):
         return is_int8 and data is not None and len(tensor.shape) == 2
 
     def _hold_same_numbers(self, table, product):
-        """Whether both are the same numbers, each rounded with its own scales."""
+        """Return whether both are the same numbers, each rounded with its own scales."""
         if not self._is_table(table) or list(table.shape) != list(product.shape):
             return False
         if product.quantization.quantizedDimension != 0:
@@ -208,7 +208,7 @@ class _TableFile(GraphFile):
         )
 
     def _make_row_scales(self, product):
-        """A tensor (rows, 1) of float32 constants, whose buffer every lookup shares."""
+        """Return a tensor (rows, 1) of float32 constants, whose buffer every lookup shares."""
         values = _scales(product)[:, None]
         if product.buffer not in self.scales:
             self.scales[product.buffer] = len(self.model.buffers)

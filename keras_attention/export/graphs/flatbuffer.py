@@ -230,13 +230,13 @@ class GraphFile:
         self.kinds = _list_names(self.schema.BuiltinOperator)
 
     def content(self):
-        """The file as bytes."""
+        """Return the file as bytes."""
         builder = importlib.import_module("flatbuffers").Builder(1 << 20)
         builder.Finish(self.model.Pack(builder), b"TFL3")
         return bytes(builder.Output())
 
     def kind(self, operator):
-        """The name of what an operator does, such as `"GATHER"`."""
+        """Return the name of what an operator does, such as `"GATHER"`."""
         return self.kinds[self.model.operatorCodes[operator.opcodeIndex].builtinCode]
 
     def of_kind(self, kind, operators):
@@ -259,7 +259,7 @@ class GraphFile:
         )
 
     def value(self, tensor):
-        """The stored numbers of a constant of float16, float32 or int32, or None."""
+        """Return the stored numbers of a constant of float16, float32 or int32, or None."""
         types, data = self.schema.TensorType, self.bytes_of(tensor)
         known = ("float16", "float32", "int32")
         dtype = {getattr(types, name.upper()): name for name in known}.get(tensor.type)
@@ -268,18 +268,18 @@ class GraphFile:
         return np.frombuffer(data, dtype).reshape(get_shape(tensor))
 
     def bytes_of(self, tensor):
-        """The stored bytes of a tensor; none if it is computed."""
+        """Return the stored bytes of a tensor; none if it is computed."""
         data = self.model.buffers[tensor.buffer].data
         return b"" if data is None else np.asarray(data, "uint8").tobytes()
 
     def scales_of(self, values):
-        """The quantization of an int8 tensor with these scales, one or one for each row."""
+        """Return the quantization of an int8 tensor with these scales, one or one for each row."""
         return self.schema.QuantizationParametersT(
             scale=np.asarray(values, "float32"), zeroPoint=np.zeros(len(values), "int64")
         )
 
     def constant(self, graph, value):
-        """The number of a new constant tensor: of floats, int32 or bool."""
+        """Return the number of a new constant tensor: of floats, int32 or bool."""
         value, types = np.ascontiguousarray(value), self.schema.TensorType
         self.model.buffers.append(self.schema.BufferT(np.frombuffer(value.tobytes(), "uint8")))
         tensor = self.schema.TensorT(
@@ -299,17 +299,17 @@ class GraphFile:
 
 
 def get_shape(tensor):
-    """The shape as a tuple of ints; an axis of any size is 1 there."""
+    """Return the shape as a tuple of ints; an axis of any size is 1 there."""
     return () if tensor.shape is None else tuple(map(int, tensor.shape))
 
 
 def list_readers(graph, tensor):
-    """The operators that take the tensor."""
+    """Return the operators that take the tensor."""
     return [operator for operator in graph.operators if tensor in operator.inputs]
 
 
 def add_tensor(graph, tensor):
-    """The number of a new tensor."""
+    """Return the number of a new tensor."""
     graph.tensors.append(tensor)
     return len(graph.tensors) - 1
 

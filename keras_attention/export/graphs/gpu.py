@@ -31,7 +31,7 @@ _TURN = 6.28125, 2 * math.pi - 6.28125  # the first times a whole number is exac
 
 
 def adapt_to_gpu(content):
-    """The LiteRT file `content`; its graphs without a free shape are rewritten.
+    """Return the LiteRT file `content`; its graphs without a free shape are rewritten.
 
     Args:
         content: bytes.
@@ -299,7 +299,7 @@ class _Rewriting(GraphEditor):
             self.reshape_into(x, operator.outputs[0])
 
     def _filled(self, x, axis, size, filling):
-        """A constant like a piece of `x`, `size` long along an axis, or None."""
+        """Return a constant like a piece of `x`, `size` long along an axis, or None."""
         if not size:
             return None
         shape = list(self.get_shape(x))

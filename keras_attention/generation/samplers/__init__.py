@@ -10,7 +10,7 @@ NAMES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
 
 
 def get(identifier):
-    """The sampler that `identifier` means: one, its name or its config.
+    """Return the sampler that `identifier` means: one, its name or its config.
 
     ```python
     import keras_attention as ka

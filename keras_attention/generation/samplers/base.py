@@ -25,7 +25,7 @@ class TokenSampler(Sampler):
         raise NotImplementedError(f"{type(self).__name__}.probabilities")
 
     def choose(self, logits, uniform):
-        """The next tokens, int32 (B,).
+        """Return the next tokens, int32 (B,).
 
         Args:
             logits: float32 (B, V).

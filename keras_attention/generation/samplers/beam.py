@@ -52,5 +52,5 @@ class Beam(Sampler):
             )
 
     def divisor(self, length):
-        """The length penalty of a sequence of `length` new tokens, a divisor."""
+        """Return the length penalty of a sequence of `length` new tokens, a divisor."""
         return ops.power((5.0 + ops.cast(length, "float32")) / 6.0, self.length_penalty)

@@ -39,7 +39,7 @@ def settings(config):
 
 
 def read_encoder(config):
-    """The keywords that BERT's relatives name in the same words."""
+    """Return the keywords that BERT's relatives name in the same words."""
     config.refuse("is_decoder", "add_cross_attention", "cross_attention_hidden_size")
     config.one_of("position_embedding_type", {"absolute": None}, "absolute")
     return {
@@ -97,7 +97,7 @@ def table(config, builder, keywords, tensors):
 
 
 def list_encoder(base, num_layers):
-    """The tokens' table, the norm of the embeddings, and the blocks."""
+    """Return the tokens' table, the norm of the embeddings, and the blocks."""
     found = {"embedding/table/embeddings": f"{base}embeddings.word_embeddings.weight"}
     found |= layer_norm("embedding_norm", f"{base}embeddings.LayerNorm")
     for i in range(num_layers):
@@ -106,7 +106,7 @@ def list_encoder(base, num_layers):
 
 
 def list_head(builder, masked, classifier):
-    """The entries of the head of a builder.
+    """Return the entries of the head of a builder.
 
     Args:
         masked: names of the transform, its norm, and the bias of the logits of tokens.

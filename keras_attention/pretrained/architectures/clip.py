@@ -82,7 +82,7 @@ def find_tower(config, kind):
 
 
 def read_padding(config):
-    """The id that fills texts up, of the content of config.json."""
+    """Return the id that fills texts up, of the content of config.json."""
     said = (config.get(find_tower(config, "text")) or config).get("pad_token_id", 1)
     return said if type(said) is int and said >= 0 else 1
 

@@ -69,14 +69,14 @@ def _read_second(config, num_layers):
 
 
 def _read_soft_cap(config, name, default):
-    """A number, or None: null is none, and only a setting that is missing is the default."""
+    """Return a number, or None: null is none, and only a setting that is missing is the default."""
     if name in config.values and config.get(name) is None:
         return None
     return float(config.number(name, default))
 
 
 def _read_layers(config, num_layers):
-    """A mask and a position for each layer: windows turn faster than layers that see all."""
+    """Return a mask and a position for each layer: windows turn faster than layers that see all."""
     window = masks.Window(config.whole("sliding_window", 4096))
     every = config.whole("sliding_window_pattern", 6)
     kinds = ["full_attention" if (i + 1) % every == 0 else "sliding_attention"

@@ -64,7 +64,7 @@ def settings(config):
 
 
 def _read_gemma(config):
-    """The settings of Gemma, 1 or 2: feed-forward networks are half as wide as is said."""
+    """Return the settings of Gemma, 1 or 2: feed-forward networks are half as wide as is said."""
     after = config.flag("use_post_ffw_norm", False)
     if config.flag("use_post_attention_norm", False) != after:
         raise CheckpointError(

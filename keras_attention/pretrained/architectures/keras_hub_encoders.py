@@ -35,7 +35,7 @@ IGNORED = (r"layers/dense(_1)?/vars/[01]", r"task/layers/masked_lm_head/.*", r"t
 
 
 def find_builder(config, tensors):
-    """The builder for the head of `task.json`.
+    """Return the builder for the head of `task.json`.
 
     The head for masked tokens has an activation and an epsilon of its own, which in RoBERTa are
     those of its blocks; that of others is left out.

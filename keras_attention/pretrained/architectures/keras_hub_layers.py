@@ -8,28 +8,28 @@ from keras_attention.pretrained.weights import as_is
 
 
 def dense(ours, theirs, bias=True):
-    """The entries of a linear layer, also of one with several axes, or of a convolution."""
+    """Return the entries of a linear layer, also of one with several axes, or of a convolution."""
     found = {f"{ours}/kernel": as_is(f"{theirs}/vars/0")}
     return found | ({f"{ours}/bias": f"{theirs}/vars/1"} if bias else {})
 
 
 def layer_norm(ours, theirs):
-    """The entries of a layer normalization."""
+    """Return the entries of a layer normalization."""
     return {f"{ours}/gamma": f"{theirs}/vars/0", f"{ours}/beta": f"{theirs}/vars/1"}
 
 
 def rms_norm(ours, theirs):
-    """The entry of an RMS normalization."""
+    """Return the entry of an RMS normalization."""
     return {f"{ours}/scale": f"{theirs}/vars/0"}
 
 
 def numbered(name, i):
-    """The name of the `i`-th layer of a class: the first has no number."""
+    """Return the name of the `i`-th layer of a class: the first has no number."""
     return f"{name}_{i}" if i else name
 
 
 def attention(ours, theirs, bias=True, output_bias=None):
-    """The entries of the four projections of an attention."""
+    """Return the entries of the four projections of an attention."""
     output_bias = bias if output_bias is None else output_bias
     found = dense(f"{ours}/attention_output", f"{theirs}/output_dense", output_bias)
     for name in ("query", "key", "value"):

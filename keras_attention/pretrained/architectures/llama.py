@@ -81,7 +81,7 @@ def read_rotary(config):
 
 
 def read_windows(config, kind, num_layers):
-    """A mask for each layer, or None where all see everything before them."""
+    """Return a mask for each layer, or None where all see everything before them."""
     window = config.whole("sliding_window", None)
     if kind in ("qwen2", "qwen3"):
         window = window if config.flag("use_sliding_window", False) else None

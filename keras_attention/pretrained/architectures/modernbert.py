@@ -114,7 +114,7 @@ def table(config, builder, keywords, tensors):
 
 
 def _part(ours, theirs, place, parts):
-    """The entries of one of several linear layers that the file has as one."""
+    """Return the entries of one of several linear layers that the file has as one."""
     return {
         f"{ours}/kernel": part_of(f"{theirs}.weight", place, parts),
         f"{ours}/bias": part_of(f"{theirs}.bias", place, parts),

@@ -72,7 +72,7 @@ def head(config, builder, keywords, tensors):
 
 
 def read_padding(config):
-    """The id that fills texts up, of the content of config.json."""
+    """Return the id that fills texts up, of the content of config.json."""
     said = (config.get("text_config") or config).get("pad_token_id", 1)
     return said if type(said) is int and said >= 0 else 1
 

@@ -75,7 +75,7 @@ POOLINGS = {"token": "cls", "avg": "mean", "max": "max", "map": "map", "": None}
 
 
 def find_builder(config, tensors):
-    """The builder for the head of a file: timm has one where there are classes."""
+    """Return the builder for the head of a file: timm has one where there are classes."""
     return "vision_transformer" if "head.weight" in tensors else "image_encoder"
 
 
@@ -129,7 +129,7 @@ def head(config, builder, keywords, tensors):
 
 
 def _read_shape(config, tensors, name, axes):
-    """The shape of a tensor that every file has."""
+    """Return the shape of a tensor that every file has."""
     shape = tensors[name].shape if name in tensors else ()
     if len(shape) != axes or 0 in shape:
         raise CheckpointError(
@@ -150,7 +150,7 @@ def _list_prefix(tensors):
 
 
 def _find_heads(config, arguments, name, size, width):
-    """The number of heads, which no shape says."""
+    """Return the number of heads, which no shape says."""
     heads = arguments.whole("num_heads", None)
     heads = heads or UNUSUAL.get(name) or SIZES[size].get(width)
     if heads is None:
@@ -225,7 +225,7 @@ def table(config, builder, keywords, tensors):
 
 
 def _list_pooling(theirs):
-    """The learned query, its attention, and the feed-forward network behind it."""
+    """Return the learned query, its attention, and the feed-forward network behind it."""
     found = {"pooling/query": f"{theirs}.latent"}
     found |= dense("pooling/attention/query", f"{theirs}.q")
     for k, name in enumerate(("key", "value")):

@@ -20,7 +20,7 @@ def settings(config):
 
 
 def read_encoder(config):
-    """The keywords that relatives of the vision transformer name in the same words."""
+    """Return the keywords that relatives of the vision transformer name in the same words."""
     return {
         "image_size": config.get("image_size", 224),
         "patch_size": config.get("patch_size", 16),
