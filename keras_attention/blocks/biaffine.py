@@ -6,13 +6,14 @@ from keras import ops
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.core import scope, shapes
 from keras_attention.core.checks import check_whole_number
+from keras_attention.core.part import OwnArguments
 from keras_attention.core.shapes import merge_tokens, prepend_batch
 
 FLOAT16_LOWEST = -6e4  # of any score: a half holds no less
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class Biaffine(ProjectionOwner):
+class Biaffine(OwnArguments, ProjectionOwner):
     """Scores each token as the head of each other one (Dozat and Manning, 2017, section 3.2).
 
     A token is two vectors, one as a dependent and one as a head, d = ReLU(V x) and h = ReLU(U x),
@@ -48,6 +49,7 @@ class Biaffine(ProjectionOwner):
     ```
     """
 
+    own_arguments = ("hidden_dim", "num_outputs", "dropout")
     weight_axes = {"root": ("rows", "rows", "embed"), "kernel": ("features", "units", "inner")}
 
     def __init__(self, hidden_dim, num_outputs=None, dropout=0.0, **kwargs):
@@ -127,7 +129,3 @@ class Biaffine(ProjectionOwner):
 
     def compute_output_spec(self, inputs, mask=None, training=None):
         return keras.KerasTensor(self.compute_output_shape(inputs.shape), self.compute_dtype)
-
-    def get_config(self):
-        names = ("hidden_dim", "num_outputs", "dropout")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}

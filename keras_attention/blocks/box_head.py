@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.core.checks import check_rows_and_columns, check_whole_number
+from keras_attention.core.part import OwnArguments
 from keras_attention.core.weight_axes import name_axes
 
 START = -2.0  # of width and height before the sigmoid: an eighth of the image
@@ -13,7 +14,7 @@ NARROWEST = 1e-3  # how near to the edge a learned point may begin
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class BoxHead(ProjectionOwner):
+class BoxHead(OwnArguments, ProjectionOwner):
     """A network of three layers that gives the box of each vector (Carion et al., 2020, 3.2).
 
     With `points`, what it gives is added to the vector's own point, before the sigmoid (Zhu et al.,
@@ -40,6 +41,7 @@ class BoxHead(ProjectionOwner):
     ```
     """
 
+    own_arguments = ("hidden_dim", "points")
     weight_axes = {"points": ("rows", "rows", "inner")}
 
     def __init__(self, hidden_dim, points=None, **kwargs):
@@ -97,9 +99,6 @@ class BoxHead(ProjectionOwner):
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], 4)
-
-    def get_config(self):
-        return {**super().get_config(), "hidden_dim": self.hidden_dim, "points": self.points}
 
 
 def _grid_points(rows, columns):

@@ -4,10 +4,11 @@ import keras
 from keras import ops
 
 from keras_attention.core import checks
+from keras_attention.core.part import OwnArguments
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class GreedyCTCDecoder(keras.layers.Layer):
+class GreedyCTCDecoder(OwnArguments, keras.layers.Layer):
     """The labels of the best path (Graves et al., 2006, section 3.2).
 
     The largest logit of each frame, equal neighbours taken as one, blanks left out. It has no
@@ -32,6 +33,8 @@ class GreedyCTCDecoder(keras.layers.Layer):
     assert np.array_equal(labels, [[3, 3, 1, 0, 0, 0]])
     ```
     """
+
+    own_arguments = ("blank_id",)
 
     def __init__(self, blank_id=0, **kwargs):
         super().__init__(**kwargs)
@@ -64,6 +67,3 @@ class GreedyCTCDecoder(keras.layers.Layer):
 
     def compute_output_spec(self, inputs, mask=None):
         return keras.KerasTensor(inputs.shape[:2], "int32")
-
-    def get_config(self):
-        return {**super().get_config(), "blank_id": self.blank_id}

@@ -7,12 +7,13 @@ import numpy as np
 from keras import ops
 
 from keras_attention.core import checks
+from keras_attention.core.part import OwnArguments
 
 NATS = math.log(10.0) / 10.0  # of power, that make a decibel
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class FilterAugment(keras.layers.Layer):
+class FilterAugment(OwnArguments, keras.layers.Layer):
     """Draws a filter for each utterance in training, as a room would be (Nam et al., 2022).
 
     A gain for all frequencies, and on top of it gains at the bounds of bands, between which they
@@ -43,6 +44,8 @@ class FilterAugment(keras.layers.Layer):
     ```
     """
 
+    own_arguments = ("gain", "band_gain", "num_bands", "floor", "seed")
+
     def __init__(self, gain=12.0, band_gain=6.0, num_bands=4, floor=-10.0, seed=None, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
@@ -70,10 +73,6 @@ class FilterAugment(keras.layers.Layer):
 
     def compute_output_spec(self, inputs, training=None):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
-
-    def get_config(self):
-        names = ("gain", "band_gain", "num_bands", "floor", "seed")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 def make_lines(bounds, features):

@@ -4,10 +4,11 @@ import keras
 from keras import ops
 
 from keras_attention.core import checks
+from keras_attention.core.part import OwnArguments
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class FixedLength(keras.layers.Layer):
+class FixedLength(OwnArguments, keras.layers.Layer):
     """Cuts rows, or fills them up with 0, to one length, all of which counts.
 
     So Whisper hears 30 seconds, whatever is said in them (Radford et al., 2022, section 2.2):
@@ -31,6 +32,8 @@ class FixedLength(keras.layers.Layer):
     ```
     """
 
+    own_arguments = ("length",)
+
     def __init__(self, length, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True  # it takes one, and gives none
@@ -48,6 +51,3 @@ class FixedLength(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return (input_shape[0], self.length, *input_shape[2:])
-
-    def get_config(self):
-        return {**super().get_config(), "length": self.length}

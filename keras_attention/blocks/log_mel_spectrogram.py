@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_attention.blocks.length_mask import mask_lengths
 from keras_attention.core import checks, keras_internals, scope
+from keras_attention.core.part import OwnArguments
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +71,7 @@ FRAME, STRIDE = 0.025, 0.010  # seconds
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class LogMelSpectrogram(keras.layers.Layer):
+class LogMelSpectrogram(OwnArguments, keras.layers.Layer):
     """The logarithm of the power in frames of a waveform, on the mel scale.
 
     `log(max(|DFT(window · frame)|² · triangles, floor))`, in float32 under any policy. `"whisper"`
@@ -110,6 +111,11 @@ class LogMelSpectrogram(keras.layers.Layer):
     assert layer.count_frames(16000) == 98
     ```
     """
+
+    own_arguments = (
+        *("num_mel_bins", "settings", "sampling_rate", "sequence_length", "sequence_stride"),
+        *("min_freq", "max_freq"),
+    )
 
     def __init__(
         self,
@@ -228,11 +234,6 @@ class LogMelSpectrogram(keras.layers.Layer):
 
     def compute_output_spec(self, inputs, mask=None):
         return keras.KerasTensor(self.compute_output_shape(inputs.shape), self.compute_dtype)
-
-    def get_config(self):
-        names = ("num_mel_bins", "settings", "sampling_rate", "sequence_length", "sequence_stride")
-        names += ("min_freq", "max_freq")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 def make_window(name, length):

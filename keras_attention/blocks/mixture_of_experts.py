@@ -8,12 +8,13 @@ from keras import ops
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer, serialize_inner
 from keras_attention.core import checks, scope, shapes
+from keras_attention.core.part import OwnArguments
 from keras_attention.core.shapes import merges_tokens, prepend_batch
 from keras_attention.core.weight_axes import name_axes
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class MixtureOfExperts(ProjectionOwner):
+class MixtureOfExperts(OwnArguments, ProjectionOwner):
     """Each token is the gated sum of its `top_k` experts (Shazeer et al., 2017, section 2).
 
     `Σ gate_e · expert_e(x)` over the `top_k` experts whose probability, `softmax(x W)`, is highest.
@@ -59,6 +60,8 @@ class MixtureOfExperts(ProjectionOwner):
     assert len(layer.losses) == 1
     ```
     """
+
+    own_arguments = ("top_k", "capacity_factor", "load_balance", "router_z_loss")
 
     def __init__(
         self, experts, top_k=2, capacity_factor=None, load_balance=0.01, router_z_loss=0.0, **kwargs
@@ -184,11 +187,9 @@ class MixtureOfExperts(ProjectionOwner):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
 
     def get_config(self):
-        names = ("top_k", "capacity_factor", "load_balance", "router_z_loss")
         return {
             **super().get_config(),
             "experts": [serialize_inner(expert) for expert in self.experts],
-            **{name: getattr(self, name) for name in names},
         }
 
 

@@ -5,6 +5,8 @@ import functools
 import keras
 from keras import ops
 
+from keras_attention.core.part import OwnArguments
+
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class RMSNormalization(keras.layers.RMSNormalization):
@@ -35,7 +37,7 @@ class RMSNormalization(keras.layers.RMSNormalization):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class LayerScale(keras.layers.Layer):
+class LayerScale(OwnArguments, keras.layers.Layer):
     """Multiplies each feature by a learned factor (Touvron et al., 2021, *CaiT*, equation 4).
 
     Args:
@@ -51,6 +53,8 @@ class LayerScale(keras.layers.Layer):
     assert np.allclose(ka.blocks.LayerScale(0.1)(np.ones((2, 3, 4))), 0.1)
     ```
     """
+
+    own_arguments = ("initial",)
 
     def __init__(self, initial=1e-5, **kwargs):
         super().__init__(**kwargs)
@@ -69,9 +73,6 @@ class LayerScale(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
-
-    def get_config(self):
-        return {**super().get_config(), "initial": self.initial}
 
 
 NORMALIZATIONS = {

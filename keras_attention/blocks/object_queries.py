@@ -5,10 +5,11 @@ from keras import ops
 
 from keras_attention.core import shapes
 from keras_attention.core.checks import check_whole_number
+from keras_attention.core.part import OwnArguments
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class ObjectQueries(keras.layers.Layer):
+class ObjectQueries(OwnArguments, keras.layers.Layer):
     """The learned queries of a detector's decoder, the same for every image (Carion et al., 2020).
 
     Args:
@@ -28,6 +29,7 @@ class ObjectQueries(keras.layers.Layer):
     ```
     """
 
+    own_arguments = ("num_queries", "hidden_dim")
     weight_axes = {"queries": ("rows", "rows", "embed")}
 
     def __init__(self, num_queries, hidden_dim, **kwargs):
@@ -50,7 +52,3 @@ class ObjectQueries(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return (input_shape[0], self.num_queries, self.hidden_dim)
-
-    def get_config(self):
-        sizes = {"num_queries": self.num_queries, "hidden_dim": self.hidden_dim}
-        return {**super().get_config(), **sizes}

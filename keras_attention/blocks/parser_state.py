@@ -8,6 +8,7 @@ from keras import ops
 from keras_attention.core import scope
 from keras_attention.core.checks import check_whole_number
 from keras_attention.core.integer_inputs import IntegerInputs
+from keras_attention.core.part import OwnArguments
 from keras_attention.core.tree_ids import CLOSE, EACH, END, FIRST_LABEL
 
 NOWHERE, LOWEST = -100.0, -50.0  # logits: of what may not come, and the least of what may
@@ -15,7 +16,7 @@ DEEPEST = 31  # deeper constituents count as this deep
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class ParserState(IntegerInputs, keras.layers.Layer):
+class ParserState(OwnArguments, IntegerInputs, keras.layers.Layer):
     """Follows the labels of a linearised tree: which word is next, how deep, and what may follow.
 
     (Vinyals et al., 2015, *Grammar as a Foreign Language*, section 2.2, for trees as labels; Dyer
@@ -58,6 +59,8 @@ class ParserState(IntegerInputs, keras.layers.Layer):
     assert np.array(allowed)[0, 4].tolist() == [0, 0, 1, 0, 0, 0, 0]  # the end alone
     ```
     """
+
+    own_arguments = ("num_constituents", "num_tags", "spare_constituents")
 
     def __init__(self, num_constituents, num_tags, spare_constituents=8, **kwargs):
         super().__init__(**kwargs)
@@ -172,10 +175,6 @@ class ParserState(IntegerInputs, keras.layers.Layer):
     def compute_output_shape(self, target_ids_shape, encoded_shape):
         shape = tuple(target_ids_shape)
         return (*shape, encoded_shape[-1]), shape, (*shape, self.vocabulary_size)
-
-    def get_config(self):
-        names = ("num_constituents", "num_tags", "spare_constituents")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -3,9 +3,11 @@
 import keras
 from keras import ops
 
+from keras_attention.core.part import OwnArguments
+
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class PathDropout(keras.layers.Layer):
+class PathDropout(OwnArguments, keras.layers.Layer):
     """Joins vectors that are computed in different ways from the same example.
 
     In training one of them is drawn for each example, and the others are zeros there. So each way
@@ -34,6 +36,8 @@ class PathDropout(keras.layers.Layer):
     ```
     """
 
+    own_arguments = ("seed",)
+
     def __init__(self, seed=None, **kwargs):
         super().__init__(**kwargs)
         self.seed = seed
@@ -61,6 +65,3 @@ class PathDropout(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return (input_shape[0][0], sum(shape[-1] for shape in input_shape))
-
-    def get_config(self):
-        return {**super().get_config(), "seed": self.seed}

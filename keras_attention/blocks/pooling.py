@@ -9,12 +9,13 @@ from keras_attention.blocks.inner_layers import revive_layer
 from keras_attention.core import scope, shapes
 from keras_attention.core.checks import check_whole_number
 from keras_attention.core.integer_inputs import IntegerInputs
+from keras_attention.core.part import OwnArguments
 
 MODES = ("mean", "max", "root_sum", "cls", "last", "attention", "prefix", "cls_mean")
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class Pooling(keras.layers.Layer):
+class Pooling(OwnArguments, keras.layers.Layer):
     """Makes one vector of a sequence. Padding is left out in every mode.
 
     Args:
@@ -52,6 +53,7 @@ class Pooling(keras.layers.Layer):
     ```
     """
 
+    own_arguments = ("mode", "num_prefix_tokens")
     weight_axes = {"query": ("rows", "rows", "rows", "embed")}
 
     def __init__(self, mode="mean", num_prefix_tokens=0, **kwargs):
@@ -132,13 +134,9 @@ class Pooling(keras.layers.Layer):
     def compute_output_spec(self, inputs, mask=None):
         return keras.KerasTensor(self.compute_output_shape(inputs.shape), self.compute_dtype)
 
-    def get_config(self):
-        config = {"mode": self.mode, "num_prefix_tokens": self.num_prefix_tokens}
-        return {**super().get_config(), **config}
-
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class FirstOf(IntegerInputs, keras.layers.Layer):
+class FirstOf(OwnArguments, IntegerInputs, keras.layers.Layer):
     """The vector at the first place that holds a token, such as the end of a text.
 
     Args:
@@ -157,6 +155,8 @@ class FirstOf(IntegerInputs, keras.layers.Layer):
     assert ka.blocks.FirstOf(9)(x, np.array([[5, 7, 9, 9]])) == [[3.0]]
     ```
     """
+
+    own_arguments = ("token_id",)
 
     def __init__(self, token_id, **kwargs):
         super().__init__(**kwargs)
@@ -177,9 +177,6 @@ class FirstOf(IntegerInputs, keras.layers.Layer):
 
     def compute_output_shape(self, inputs_shape, token_ids_shape=None):
         return (inputs_shape[0], inputs_shape[-1])
-
-    def get_config(self):
-        return {**super().get_config(), "token_id": self.token_id}
 
 
 def get_pooling(pooling, num_prefix_tokens=0):

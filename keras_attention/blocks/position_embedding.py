@@ -5,10 +5,11 @@ from keras import ops
 
 from keras_attention import positions
 from keras_attention.blocks.token_embedding import check_embedded
+from keras_attention.core.part import OwnArguments
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class PositionEmbedding(keras.layers.Layer):
+class PositionEmbedding(OwnArguments, keras.layers.Layer):
     """Adds to vectors what tells where they are, as `TokenEmbedding` does to tokens.
 
     Args:
@@ -28,6 +29,8 @@ class PositionEmbedding(keras.layers.Layer):
     assert np.allclose(layer(x), ka.positions.Sinusoidal().embed(x))
     ```
     """
+
+    own_arguments = ("position",)
 
     def __init__(self, position, **kwargs):
         super().__init__(**kwargs)
@@ -54,7 +57,3 @@ class PositionEmbedding(keras.layers.Layer):
         if isinstance(self.position, keras.layers.Layer):  # one with a table may find it too long
             self.position.compute_output_spec(inputs)
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
-
-    def get_config(self):
-        position = keras.saving.serialize_keras_object(self.position)
-        return {**super().get_config(), "position": position}

@@ -5,10 +5,11 @@ from keras import ops
 
 from keras_attention.core import scope, shapes
 from keras_attention.core.checks import check_whole_number
+from keras_attention.core.part import OwnArguments
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class PrefixTokens(keras.layers.Layer):
+class PrefixTokens(OwnArguments, keras.layers.Layer):
     """Puts learned vectors in front of every sequence, the same ones each time.
 
     One is a class token, whose output stands for the whole sequence (Devlin et al., 2019, section
@@ -34,6 +35,7 @@ class PrefixTokens(keras.layers.Layer):
     ```
     """
 
+    own_arguments = ("num_tokens",)
     weight_axes = {"tokens": ("rows", "rows", "embed")}
 
     def __init__(self, num_tokens=1, **kwargs):
@@ -62,6 +64,3 @@ class PrefixTokens(keras.layers.Layer):
     def compute_output_shape(self, input_shape):
         batch, length, width = input_shape
         return (batch, None if length is None else length + self.num_tokens, width)
-
-    def get_config(self):
-        return {**super().get_config(), "num_tokens": self.num_tokens}

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_attention.core import checks, keras_internals, part
-from keras_attention.core.part import Part
+from keras_attention.core.part import OwnArguments, Part
 
 
 class Residual(Part):
@@ -160,7 +160,7 @@ class SandwichNorm(PreNorm):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class ResidualWeight(keras.layers.Layer):
+class ResidualWeight(OwnArguments, keras.layers.Layer):
     """Multiplies by one learned number.
 
     Args:
@@ -177,6 +177,8 @@ class ResidualWeight(keras.layers.Layer):
     ```
     """
 
+    own_arguments = ("initial",)
+
     def __init__(self, initial=0.0, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
@@ -192,9 +194,6 @@ class ResidualWeight(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
-
-    def get_config(self):
-        return {**super().get_config(), "initial": self.initial}
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -4,12 +4,13 @@ import keras
 from keras import ops
 
 from keras_attention.core.integer_inputs import IntegerInputs
+from keras_attention.core.part import OwnArguments
 
 NOWHERE = -100.0  # of places that cannot be; e^-100 is nothing, and 8 bits can still hold the rest
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class SpanLogits(IntegerInputs, keras.layers.Layer):
+class SpanLogits(OwnArguments, IntegerInputs, keras.layers.Layer):
     """Splits logits into those of a span's start and of its end, in the second segment alone.
 
     (Devlin et al., 2019, section 4.2; no answer: section 4.3.)
@@ -33,6 +34,8 @@ class SpanLogits(IntegerInputs, keras.layers.Layer):
     ```
     """
 
+    own_arguments = ("no_answer",)
+
     def __init__(self, no_answer=False, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
@@ -55,6 +58,3 @@ class SpanLogits(IntegerInputs, keras.layers.Layer):
 
     def compute_output_shape(self, inputs_shape, segment_ids_shape=None):
         return (tuple(inputs_shape[:2]), tuple(inputs_shape[:2]))
-
-    def get_config(self):
-        return {**super().get_config(), "no_answer": self.no_answer}

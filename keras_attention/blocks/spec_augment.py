@@ -4,12 +4,13 @@ import keras
 from keras import ops
 
 from keras_attention.core import checks
+from keras_attention.core.part import OwnArguments
 
 _KNEE = 0.8  # the share of the features that a warp multiplies; above, the last one stays
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class SpecAugment(keras.layers.Layer):
+class SpecAugment(OwnArguments, keras.layers.Layer):
     """Hides spans of frames and bands of features in training (Park et al., 2019, section 2).
 
     A span's length is drawn from 0 to `time_mask_size`, and to `time_mask_ratio` of an utterance at
@@ -42,6 +43,11 @@ class SpecAugment(keras.layers.Layer):
     assert 0.2 < np.mean(layer(features, training=True)) < 1
     ```
     """
+
+    own_arguments = (
+        *("num_time_masks", "time_mask_size", "num_frequency_masks", "frequency_mask_size"),
+        *("time_mask_ratio", "frequency_warp", "seed"),
+    )
 
     def __init__(
         self,
@@ -130,8 +136,3 @@ class SpecAugment(keras.layers.Layer):
 
     def compute_output_spec(self, inputs, mask=None, training=None):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
-
-    def get_config(self):
-        names = ("num_time_masks", "time_mask_size", "num_frequency_masks", "frequency_mask_size")
-        names += ("time_mask_ratio", "frequency_warp", "seed")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}

@@ -11,6 +11,7 @@ from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer
 from keras_attention.core import checks, scope
 from keras_attention.core.integer_inputs import IntegerInputs
+from keras_attention.core.part import OwnArguments
 from keras_attention.core.shapes import merge_tokens, prepend_batch
 from keras_attention.core.sharing import serialize_shared
 from keras_attention.core.token_layout import pin_tokens
@@ -21,7 +22,7 @@ PADDING = (None, "none", "right")  # what may be promised of the ids
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class TokenEmbedding(IntegerInputs, keras.layers.Layer):
+class TokenEmbedding(OwnArguments, IntegerInputs, keras.layers.Layer):
     """Looks tokens up in a table and adds their positions (Vaswani et al., 2017, section 3.4).
 
     Called with `reverse=True` it goes back: the logit of each token is the inner product of a
@@ -69,6 +70,11 @@ class TokenEmbedding(IntegerInputs, keras.layers.Layer):
     """
 
     weight_axes = {"bias": ("vocabulary",)}
+    own_arguments = (
+        *("vocabulary_size", "hidden_dim", "position", "scale", "dropout"),
+        *("embeddings_initializer", "logit_bias", "logit_scale", "padding_id", "logit_soft_cap"),
+        "padding",
+    )
 
     def __init__(
         self,
@@ -202,21 +208,7 @@ class TokenEmbedding(IntegerInputs, keras.layers.Layer):
         return embedded
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "hidden_dim": self.hidden_dim,
-            "position": keras.saving.serialize_keras_object(self.position),
-            "scale": self.scale,
-            "dropout": self.dropout,
-            "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
-            "logit_bias": self.logit_bias,
-            "logit_scale": self.logit_scale,
-            "table": serialize_shared(self._table),
-            "padding_id": self.padding_id,
-            "logit_soft_cap": self.logit_soft_cap,
-            "padding": self.padding,
-        }
+        return {**super().get_config(), "table": serialize_shared(self._table)}
 
 
 def check_padding(owner, ids, padding_id, padding):
@@ -278,7 +270,7 @@ def inner_products(x, table):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class SegmentEmbedding(IntegerInputs, ProjectionOwner):
+class SegmentEmbedding(OwnArguments, IntegerInputs, ProjectionOwner):
     """Adds to each token a learned vector for its segment (Devlin et al., 2019, figure 2).
 
     Args:
@@ -301,6 +293,8 @@ class SegmentEmbedding(IntegerInputs, ProjectionOwner):
     assert np.array_equal(y[:, 0], y[:, 1]) and not np.array_equal(y[:, 1], y[:, 2])
     ```
     """
+
+    own_arguments = ("num_segments", "embeddings_initializer")
 
     def __init__(self, num_segments, embeddings_initializer="uniform", **kwargs):
         super().__init__(**kwargs)
@@ -329,14 +323,9 @@ class SegmentEmbedding(IntegerInputs, ProjectionOwner):
     def compute_output_spec(self, inputs, segment_ids):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
 
-    def get_config(self):
-        initializer = keras.initializers.serialize(self.embeddings_initializer)
-        config = {"num_segments": self.num_segments, "embeddings_initializer": initializer}
-        return {**super().get_config(), **config}
-
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class TokenDropout(keras.layers.Layer):
+class TokenDropout(OwnArguments, keras.layers.Layer):
     """Replaces token ids by the unknown id, so that a model learns to cope with unknown words.
 
     (Iyyer et al., 2015, section 3.2, *word dropout*.) Padding stays padding.
@@ -359,6 +348,8 @@ class TokenDropout(keras.layers.Layer):
     assert np.array_equal(ka.blocks.TokenDropout(1.0)(ids, training=True), [[1, 1, 1, 0]])
     ```
     """
+
+    own_arguments = ("rate", "unknown_id", "seed", "padding_id")
 
     def __init__(self, rate, unknown_id=1, seed=None, padding_id=0, **kwargs):
         if not 0 <= rate <= 1:
@@ -383,7 +374,3 @@ class TokenDropout(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
-
-    def get_config(self):
-        config = {"rate": self.rate, "unknown_id": self.unknown_id, "seed": self.seed}
-        return {**super().get_config(), **config, "padding_id": self.padding_id}

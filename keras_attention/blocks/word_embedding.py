@@ -8,11 +8,12 @@ from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer
 from keras_attention.blocks.padding import find_padding
 from keras_attention.core.integer_inputs import IntegerInputs
+from keras_attention.core.part import OwnArguments
 from keras_attention.core.shapes import merge_tokens, merges_tokens, part_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class CharacterEmbedding(IntegerInputs, ProjectionOwner):
+class CharacterEmbedding(OwnArguments, IntegerInputs, ProjectionOwner):
     """Character convolutions, the maximum over each word (Kim et al., 2016, section 2.2).
 
     Args:
@@ -37,6 +38,7 @@ class CharacterEmbedding(IntegerInputs, ProjectionOwner):
     ```
     """
 
+    own_arguments = ("vocabulary_size", "hidden_dim", "filters", "widths", "dropout")
     integer_inputs = {"inputs"}
 
     def __init__(
@@ -90,10 +92,6 @@ class CharacterEmbedding(IntegerInputs, ProjectionOwner):
     def compute_output_spec(self, inputs, training=None):
         return keras.KerasTensor(self.compute_output_shape(inputs.shape), self.compute_dtype)
 
-    def get_config(self):
-        names = ("vocabulary_size", "hidden_dim", "filters", "widths", "dropout")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
-
 
 def _convolve(convolution, x):
     """What a `Conv1D` with a ReLU makes of (B·T, C, E), or of each word of (B, T, C, E)."""
@@ -105,7 +103,7 @@ def _convolve(convolution, x):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class WordEmbedding(IntegerInputs, ProjectionOwner):
+class WordEmbedding(OwnArguments, IntegerInputs, ProjectionOwner):
     """Joins the vectors of a word and of its characters (Ma and Hovy, 2016, section 2.3).
 
     The two are concatenated and projected to `hidden_dim`.
@@ -131,6 +129,8 @@ class WordEmbedding(IntegerInputs, ProjectionOwner):
     assert embed(np.ones((2, 5), "int32"), np.ones((2, 5, 9), "int32")).shape == (2, 5, 16)
     ```
     """
+
+    own_arguments = ("tokens", "characters", "hidden_dim")
 
     def __init__(self, tokens, characters, hidden_dim, **kwargs):
         super().__init__(**kwargs)
@@ -167,11 +167,3 @@ class WordEmbedding(IntegerInputs, ProjectionOwner):
 
     def compute_output_spec(self, tokens, characters, positions=None, training=None):
         return keras.KerasTensor((*tokens.shape, self.hidden_dim), self.compute_dtype)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "tokens": keras.saving.serialize_keras_object(self.tokens),
-            "characters": keras.saving.serialize_keras_object(self.characters),
-            "hidden_dim": self.hidden_dim,
-        }
