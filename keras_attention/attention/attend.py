@@ -34,23 +34,23 @@ def attend(
         query: (B, T, N, H). key: (B, S, K, H). value: (B, S, K, Hv), where K divides N (grouped
             queries, Ainslie et al., 2023): query head h uses key head h // (N / K).
         score, normalizer: a part, its name or its config.
-        mask: a part of `keras_attention.masks`, its name, its config or None; or a `Visibility`,
-            for masks that are tensors, for positions, lengths and packed documents.
+        mask: a part of `keras_attention.masks`, its name, its config or None. A `Visibility` adds
+            masks that are tensors, positions, lengths and packed documents.
         position: a part of `keras_attention.positions` that rotates or biases, or None.
         bias: float, added to the scores, broadcastable to (B, N, T, S).
         dropout: callable applied to the weights before they meet the values.
-        return_weights: bool. Only the dense kernel holds the weights; without them,
-            others need less time and memory.
+        return_weights: bool. Only the dense kernel holds the weights. Without them others need
+            less time and memory.
         implementation: name of a kernel, or None for the rule of `choose`. `"dense_cached"` takes
             keys and values as a cache keeps them, heads first, (B, K, S, H) and (B, K, S, Hv), and
             keys that are rotated: nothing is transposed.
-        flash_attention: True for the backend's flash attention, by the fused kernel, or an error;
-            False for none; None where it is possible. Other kernels ignore it.
+        flash_attention: True for the backend's flash attention, by the fused kernel, or an error.
+            False for none, None where it is possible. Other kernels ignore it.
 
     Returns:
         The output (B, T, N, Hv), and with `return_weights` the weights (B, N, T, S), both in the
-        value's dtype; whole numbers are computed with as floats. A query that may attend to
-        nothing has weights and output of exactly zero.
+        value's dtype. Whole numbers become floats. A query that may attend to nothing has weights
+        and output of exactly zero.
 
     Example:
 

@@ -18,10 +18,10 @@ from keras_attention.core.shapes import prepend_batch
 class LatentAttention(AttentionLayer, ProjectionOwner):
     """Multi-head latent attention, MLA (DeepSeek-AI, 2024, "DeepSeek-V2", section 2.1).
 
-    Each value token becomes a latent vector of C features, normalized, out of which the keys and
-    values of all heads are made, and one key of R features that all heads share and that alone is
-    rotated ("decoupled"). Later queries need only these C + R numbers of a token: a cache
-    is (B, S, C + R), where that of a `MultiHeadAttention` is (B, S, 2NH).
+    Each value token becomes a normalized latent vector of C features, from which the keys and
+    values of all heads are made, and one rotated key of R features that all heads share. Later
+    queries need only these C + R numbers of a token: a cache is (B, S, C + R), where that of a
+    `MultiHeadAttention` is (B, S, 2NH).
 
     Scores are `(q · k + q_rotated · k_rotated) / √(H + R)`. No projection has a bias, and the
     latents are normalized by their root mean square, as in the published models.
@@ -32,7 +32,7 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
             paper's d_h).
         latent_dim: int, C, the size of the latent vector of keys and values (d_c).
         rotary_dim: int, R, the size of the rotated part (d_h^R).
-        query_latent_dim: int, the size of a latent vector for queries (d_c'), which saves weights;
+        query_latent_dim: int, the size of a latent vector for queries (d_c'), which saves weights.
             None projects queries directly.
         value_dim: int, the size of a head of values. None is H.
         position: a part of `keras_attention.positions` that rotates, its name, its config or None.
@@ -42,8 +42,8 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
     Call arguments: those of `AttentionLayer`, but keys are made of the values.
 
     A query that may attend to nothing gives exact zeros, and the output carries the query's mask.
-    `record_attention` shows the weights (B, N, T, S). Calling the layer is `attend_compressed` of
-    `compress`; to decode, keep what `compress` gave and attend to that.
+    Calling the layer is `attend_compressed` of `compress`. To decode, keep the results of
+    `compress` and attend to them.
 
     Example:
 
@@ -180,8 +180,8 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
             visibility: `Visibility`, beside the layer's own mask, or None. Positions default to
                 0, 1, 2, ..., so that a query after a cache of S tokens needs its own.
             absorb: bool, whether keys and values stay compressed, and queries and outputs go
-                through their projections instead. The same output; less work
-                for few queries over many keys, as in decoding, and more for many queries.
+                through their projections instead. The output is the same. It is less work for few
+                queries over many keys, as in decoding, and more for many queries.
             training: bool, whether dropout is active.
 
         Returns:

@@ -20,11 +20,11 @@ SMALLEST_SUM = 1e-30
 class LinearAttention(OwnArguments, ProjectionOwner):
     """Attention whose work and memory grow with the length, not with its square.
 
-    `output_i = φ(q_i) · Σ_j φ(k_j) v_jᵀ / φ(q_i) · Σ_j φ(k_j)` (Katharopoulos et al., 2020,
-    section 3.2; causal, over j <= i, section 3.3) with a feature map φ. With `"favor"` it estimates
-    softmax attention (Choromanski et al., 2021). The sums are float32 whatever the policy. The
-    weights (B, N, T, S) are never made, so there are none for `record_attention` to show; and masks
-    are the causal one and padding, because no other splits into sums over keys.
+    `output_i = φ(q_i) · Σ_j φ(k_j) v_jᵀ / φ(q_i) · Σ_j φ(k_j)` with a feature map φ (Katharopoulos
+    et al., 2020, section 3.2, and 3.3 for the causal sum over j <= i). With `"favor"` it estimates
+    softmax attention (Choromanski et al., 2021). The sums are float32 under every policy. The
+    weights (B, N, T, S) are never made, so `record_attention` shows none. Only the causal mask and
+    padding split into sums over keys.
 
     Args:
         num_heads: int, N.
@@ -45,10 +45,10 @@ class LinearAttention(OwnArguments, ProjectionOwner):
             implicit masks of the tensors. True = a token, False = padding.
         use_causal_mask: bool, whether key j is hidden from query i when j > i. Causal attention
             takes as many keys as queries.
-        initial_state: float32 (B, K, F, V + 1), the sums over the keys of earlier calls; the
+        initial_state: float32 (B, K, F, V + 1), the sums over the keys of earlier calls. The
             last column is the denominator's. None is zeros.
-        return_state: bool, whether to return the state after this call too. A sequence in pieces,
-            each with the state of the one before, gives what the whole sequence gives, if causal.
+        return_state: bool, whether to return the state after this call too. A causal sequence may
+            come in pieces, each with the state of the one before.
 
     A query that sees no key, or only keys with features orthogonal to its own, gives exact zeros
     before the output projection. The output carries the query's mask.

@@ -16,19 +16,19 @@ from keras_attention.core import checks, scope
 class MemorizingAttention(MultiHeadAttention):
     """Local attention and the k best of a memory, mixed by a gate (Wu et al., 2022, section 3.1).
 
-    The memory holds keys and values of earlier segments; no gradient flows into it. Each query
-    attends to the `num_neighbors` keys of the memory that it scores highest, exactly, and to the
-    segment as any `MultiHeadAttention` does. A learned gate per head g = sigmoid(b) mixes the two:
-    `g · remembered + (1 - g) · local`. With an empty memory the gate is closed. After the
-    search, the segment joins the memory, and the oldest tokens leave it.
+    The memory holds keys and values of earlier segments, without gradients. Each query attends to
+    the `num_neighbors` keys of the memory that it scores highest, exactly, and to the segment as
+    any `MultiHeadAttention` does. A learned gate g = sigmoid(b) of each head mixes the two:
+    `g · remembered + (1 - g) · local`. With an empty memory the gate is closed. After the search,
+    the segment joins the memory, and the oldest tokens leave it.
 
     The layer itself holds no state: `SegmentRecurrence` and `with_memory` carry the memory, and
     `FaissMemory` one that is larger than the model. Outside all of them nothing is remembered and
     this is a `MultiHeadAttention`.
 
     As in the paper, keys and queries are compared by their cosine (section 3.2), so that keys
-    written by older weights stay in proportion; and positions, dropout and masks act on the local
-    attention alone.
+    written by older weights stay in proportion. Positions, dropout and masks act only on the local
+    attention.
 
     Args:
         num_heads, key_dim: as in `MultiHeadAttention`, which all other arguments are passed to but
@@ -41,7 +41,7 @@ class MemorizingAttention(MultiHeadAttention):
     Call arguments: those of `MultiHeadAttention`. Query, key and value are of one sequence. The
     weights that are returned or recorded are those of the local attention.
 
-    Masking: as in `MultiHeadAttention`; what `value_mask` calls padding is not remembered.
+    Masking: as in `MultiHeadAttention`. Padding by `value_mask` is not remembered.
 
     Example:
 

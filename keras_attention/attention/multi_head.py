@@ -19,54 +19,52 @@ from keras_attention.core import checks
 class MultiHeadAttention(AttentionLayer, ProjectionOwner):
     """Multi-head attention (Vaswani et al., 2017, section 3.2.2), grouped or not, with any part.
 
-    A drop-in for `keras.layers.MultiHeadAttention`: the same arguments, the same call, the
-    same weights in the same order, so `ours.set_weights(theirs.get_weights())` gives the same
-    output. Some things differ on purpose: a query that may attend to nothing gives exact
-    zeros before the output projection; the masks stay on the caller's tensors; the symbolic scores
-    of cross-attention have their true shape; an `attention_mask` with a head axis and a
-    `value_mask` are combined head by head; and with heads of size 1 each gets its own bias (in
-    Keras 3.15 the last two mix up axes of equal sizes).
+    A drop-in for `keras.layers.MultiHeadAttention`: the same arguments, call, and weights in the
+    same order, so `ours.set_weights(theirs.get_weights())` gives the same output. What differs:
+
+    - A query that may attend to nothing gives exact zeros before the output projection.
+    - The masks stay on the caller's tensors.
+    - The symbolic scores of cross-attention have their true shape.
+    - An `attention_mask` with a head axis and a `value_mask` are combined head by head, and heads
+      of size 1 have a bias each. Keras 3.15 mixes up axes of equal sizes in these two.
 
     Args:
-        num_heads: int, N.
-        key_dim: int, H, the size of a head of queries and keys.
+        num_heads: int, N. key_dim: int, H, the size of a head of queries and keys.
         value_dim: int, the size of a head of values. None is `key_dim`.
-        dropout: float, the share of attention weights dropped in training.
+        dropout: float, the share of attention weights dropped in training. seed: int, for dropout.
         use_bias: bool, whether the projections have a bias.
         output_shape: int or tuple, the last axes of the output. None is the query's last axis.
         attention_axes: int or tuple, the axes attended over. None is all but batch and features.
-        sliding_window: int w, a query sees keys with |i - j| < w; short for `mask=Window(w)`.
-        flash_attention: True for the backend's flash attention, by the `"fused"` kernel, and an
-            error when the layer is called where that is impossible, as on TensorFlow; False for
-            none; None where it is possible, unless `keras.config.disable_flash_attention()`.
-        use_gate: bool, a sigmoid of the query, projected, multiplies the heads' outputs
+        sliding_window: int w, short for `mask=Window(w)`: a query sees keys with |i - j| < w.
+        flash_attention: True for the backend's flash attention, by the `"fused"` kernel. It is an
+            error where that is impossible, as on TensorFlow. False for none, None where it is
+            possible, unless `keras.config.disable_flash_attention()`.
+        use_gate: bool, whether a sigmoid of the projected query multiplies the heads' outputs
             elementwise (Qiu et al., 2025).
-        seed: int, for dropout.
         num_key_value_heads: int K that divides N (Ainslie et al., 2023): query head h attends with
-            key and value head h // (N / K). None is N; 1 is multi-query attention.
+            key and value head h // (N / K). None is N, 1 is multi-query attention.
         score, normalizer, mask, position: the parts, as in `AttentionLayer`.
         qk_norm: `"rms_norm"` (Qwen3, 2025), `"layer_norm"` (ViT-22B, Dehghani et al., 2023) or
             None. Normalizes queries and keys over H, after the projections and before `position`,
-            with one learned scale (H,) for the queries of all heads and one for the keys.
+            with one learned scale (H,) for all query heads and one for all key heads.
         qk_norm_epsilon: float, of these norms.
-        qkv_bias: bool, whether the projections of queries, keys and values have a bias, where it is
-            otherwise with the output's (Qwen2, 2024). None is as `use_bias` says.
-        key_bias: bool, whether that of keys has one, where it is otherwise with those of queries
-            and values (Radford et al., 2022): a softmax of dot products is the same with any.
-        sink: bool, a learned score for each head in the softmax's denominator (gpt-oss, 2025): a
-            head may attend to nothing. It starts at 0, where `Softmax(plus_one=True)` fixes it.
-        num_memory_slots: int M, learned keys and values that every query may attend to
-            (Sukhbaatar et al., 2019), whatever the masks say, and that have no position.
-        talking_heads: bool, learned (N, N) matrices mix the heads' scores before the normalizer
-            and their weights after (Shazeer et al., 2020).
-        implementation: name of a kernel, as in `AttentionLayer`; memory slots need `"dense"`.
+        qkv_bias: bool, whether the projections of queries, keys and values have a bias (Qwen2,
+            2024). None is as `use_bias`.
+        key_bias: bool, whether that of keys has one (Radford et al., 2022). None is as `qkv_bias`.
+        sink: bool, whether each head has a learned score in the softmax's denominator (gpt-oss,
+            2025). It starts at 0, where `Softmax(plus_one=True)` fixes it.
+        num_memory_slots: int M, learned keys and values without a position, which every query may
+            attend to (Sukhbaatar et al., 2019), whatever the masks say. Needs `"dense"`.
+        talking_heads: bool, whether learned (N, N) matrices mix the heads' scores before the
+            normalizer and their weights after (Shazeer et al., 2020).
+        implementation: name of a kernel, as in `AttentionLayer`.
         kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer,
             activity_regularizer, kernel_constraint, bias_constraint: as in Keras.
 
     Call arguments: those of `AttentionLayer`, the first ten as Keras's layer has them.
 
-    With memory slots the weights are (B, N, T, S + M): column j is key j, and the slots come last;
-    a value of several axes is then one axis. No mask hides a memory slot.
+    With memory slots the weights are (B, N, T, S + M), the slots last. Several axes of a value are
+    then one axis.
 
     Example:
 
@@ -88,7 +86,6 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
     ```
     """
 
-    _dense_only = False  # whether a subclass needs what only the dense kernel does
     remembers_segments = True
     own_arguments = (
         *("num_heads", "key_dim", "value_dim", "use_bias", "attention_axes", "use_gate"),
@@ -163,7 +160,7 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         checks.check_whole_numbers(self, "num_memory_slots", least=0)
         if sink:
             arguments.check_sink(self.normalizer)
-        if self._dense_only or num_memory_slots:
+        if self.hands_on_scores or num_memory_slots:
             self.implementation = arguments.require_dense(self.implementation)
         self.flash_attention = flash_attention
         self._flash_attention = arguments.use_flash(flash_attention, self.implementation, dropout)

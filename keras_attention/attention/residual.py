@@ -39,4 +39,4 @@ class ResidualAttention(MultiHeadAttention):
     ```
     """
 
-    _dense_only = hands_on_scores = True
+    hands_on_scores = True
