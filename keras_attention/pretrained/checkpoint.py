@@ -111,13 +111,7 @@ class Checkpoint:
         path = self.folder / name
         if not path.is_file():
             raise CheckpointError(f"{self.folder} holds no {name}: it is no checkpoint.")
-        try:
-            found = read_json(path)
-        except ValueError as error:
-            raise CheckpointError(str(error)) from error
-        if not isinstance(found, dict):
-            raise CheckpointError(f"{path} is damaged: expected a JSON object.")
-        return found
+        return read_content(path)
 
     def _find_files(self):
         """Return the safetensors files of the folder."""
@@ -152,6 +146,18 @@ class Checkpoint:
                 "it is read: it is not opened. Where you trust it, convert it once: "
                 "transformers.AutoModel.from_pretrained(folder).save_pretrained(new_folder)."
             )
+
+
+def read_content(path, kind=dict):
+    """Return the content of a JSON file, a dict or list, or raise a CheckpointError."""
+    try:
+        found = read_json(path)
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
+    if not isinstance(found, kind):
+        name = "object" if kind is dict else "list"
+        raise CheckpointError(f"{path} is damaged: expected a JSON {name}.")
+    return found
 
 
 def read_header(path):

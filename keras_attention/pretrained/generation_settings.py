@@ -3,8 +3,7 @@
 import dataclasses
 
 from keras_attention.files.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS, Fields
-from keras_attention.files.io import read_json
-from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
+from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError, read_content
 
 FILE = "generation_config.json"
 
@@ -52,12 +51,7 @@ class GenerationSettings:
 def _read_fields(checkpoint):
     """Return the `Fields` of what `config.json` and `generation_config.json` say together."""
     path = checkpoint.folder / FILE
-    try:
-        written = read_json(path) if path.is_file() else {}
-    except ValueError as error:
-        raise CheckpointError(f"{path} is damaged: {error}") from error
-    if not isinstance(written, dict):
-        raise CheckpointError(f"{path} is damaged: expected a JSON object.")
+    written = read_content(path) if path.is_file() else {}
     values = checkpoint.config | {k: v for k, v in written.items() if v is not None}
     return Fields(
         path if written else checkpoint.folder / CONFIG, values, error_class=CheckpointError

@@ -2,8 +2,7 @@
 
 import pathlib
 
-from keras_attention.files.io import read_json
-from keras_attention.pretrained.checkpoint import CheckpointError
+from keras_attention.pretrained.checkpoint import CheckpointError, read_content
 
 MODULES, LENGTH = "modules.json", "sentence_bert_config.json"
 POOLINGS = {
@@ -23,7 +22,7 @@ def read_pooling(folder):
     path = folder / MODULES
     if not path.is_file():
         return {}
-    modules = _read(path, list)
+    modules = read_content(path, list)
     kinds = [module.get("type") if isinstance(module, dict) else None for module in modules]
     names = [str(kind).rpartition(".")[2] for kind in kinds]
     if names[:2] != ["Transformer", "Pooling"] or names[2:] not in ([], ["Normalize"]):
@@ -32,7 +31,7 @@ def read_pooling(folder):
             "Normalize. Give pooling=None to load the encoder alone."
         )
     place = _read_place(path, modules[1])
-    said = _read(folder / place / "config.json", dict)
+    said = read_content(folder / place / "config.json")
     chosen = [kind for name, kind in POOLINGS.items() if said.get(name)]
     others = [name for name, on in said.items() if name.startswith("pooling_mode_") and on is True]
     if len(chosen) != 1 or len(others) != 1:
@@ -46,14 +45,14 @@ def read_pooling(folder):
 def read_length(folder):
     """Return the tokens of a text at most, or None where nothing is said."""
     path = folder / LENGTH
-    said = _read(path, dict).get("max_seq_length") if path.is_file() else None
+    said = read_content(path).get("max_seq_length") if path.is_file() else None
     return said if type(said) is int and said > 0 else None
 
 
 def list_parts(folder):
     """The folders inside one of Sentence Transformers, such as `1_Pooling`; [] without its file."""
     path = folder / MODULES
-    modules = _read(path, list) if path.is_file() else []
+    modules = read_content(path, list) if path.is_file() else []
     parts = [module for module in modules[1:] if isinstance(module, dict)]
     places = [folder / _read_place(path, part) for part in parts]
     return [place for place in places if place.is_dir()]  # a Normalize often has no file
@@ -65,13 +64,3 @@ def _read_place(path, module):
     if not isinstance(place, str) or pathlib.PurePath(place).name != place or place in ("", ".."):
         raise CheckpointError(f"{path} has the path {place!r:.80}: expected a plain name.")
     return place
-
-
-def _read(path, kind):
-    try:
-        found = read_json(path)
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path} is damaged: {error}") from error
-    if not isinstance(found, kind):
-        raise CheckpointError(f"{path} is damaged: expected a JSON {kind.__name__}.")
-    return found

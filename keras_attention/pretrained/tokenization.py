@@ -2,9 +2,9 @@
 
 from keras_attention.data.tokenizers.engines import parse_rules
 from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
-from keras_attention.files.io import read_bytes, read_json
+from keras_attention.files.io import read_bytes
 from keras_attention.pretrained.architecture import find_architecture, read_builder
-from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
+from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError, read_content
 from keras_attention.pretrained.keras_hub import Preset, read_checkpoint
 from keras_attention.pretrained.keras_hub_tokenizers import make_tokenizer
 from keras_attention.pretrained.loading import find_folder
@@ -49,7 +49,8 @@ def tokenizer(folder, *, revision=None, max_length=None):
     """
     folder = find_folder(folder, revision)
     checkpoint = read_checkpoint(folder)
-    said = _read_said(folder)
+    path = folder / SETTINGS
+    said = read_content(path) if path.is_file() else {}
     try:
         keywords = _read_texts(checkpoint, said)
     except CheckpointError:
@@ -119,15 +120,3 @@ def _make(folder, config, said, options):
         f"{folder} holds no {FILE}, which is the kind that is read: "
         "transformers.AutoTokenizer.from_pretrained(folder).save_pretrained(folder) writes it."
     )
-
-
-def _read_said(folder):
-    """What `tokenizer_config.json` says, a dict."""
-    path = folder / SETTINGS
-    try:
-        said = read_json(path) if path.is_file() else {}
-    except ValueError as error:
-        raise CheckpointError(f"{path} is damaged: {error}") from error
-    if not isinstance(said, dict):
-        raise CheckpointError(f"{path} is damaged: expected a JSON object.")
-    return said
