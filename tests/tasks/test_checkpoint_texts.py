@@ -194,7 +194,7 @@ def test_pairs_are_learnt_and_go_into_a_file(name, tmp_path):
     folder = getattr(checkpoint_files, f"make_{name}")(tmp_path / name)
     options = {"score": "exact_match", "max_length": 12}
     task = ka.tasks.Seq2SeqLM.from_preset(folder, **options)
-    task.fit(PAIRS, epochs=25, batch_size=4, learning_rate=0.02, verbose=False)
+    task.fit(PAIRS, epochs=40, batch_size=4, learning_rate=0.02, verbose=False)
     assert task.evaluate(PAIRS[:2]) == {"exact_match": 1.0}
     file = read_litert(task, tmp_path / "preset", batch_size=2, sequence_length=10)
     assert file.predict(["a dog", "the cat"]) == ["the cat", "a dog"]
