@@ -36,7 +36,8 @@ from keras_attention.models.text_classifier import text_classifier
 from keras_attention.models.text_embedding import Characters, TextEmbedding
 from keras_attention.models.text_encoder import SIZES as _ENCODER_SIZES
 from keras_attention.models.text_encoder import text_encoder
-from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder
+from keras_attention.models.transformer import TransformerEncoder
+from keras_attention.models.transformer_decoder import TransformerDecoder
 from keras_attention.models.vision_transformer import ENCODER_SIZES as _IMAGE_SIZES
 from keras_attention.models.vision_transformer import SIZES as _VISION_SIZES
 from keras_attention.models.vision_transformer import image_encoder, vision_transformer

@@ -6,8 +6,9 @@ import keras
 
 from keras_attention import positions
 from keras_attention.models.head import token_logits
+from keras_attention.models.stack_choice import choose_encoder
 from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
-from keras_attention.models.transformer import TransformerEncoder, choose_encoder
+from keras_attention.models.transformer import TransformerEncoder
 
 
 def _gpt_2(num_layers, num_heads, hidden_dim):

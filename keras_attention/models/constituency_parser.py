@@ -7,8 +7,8 @@ from keras_attention.blocks import AllowedLogits, ParserState, SegmentEmbedding,
 from keras_attention.blocks.inner_layers import copy_part
 from keras_attention.blocks.parser_state import DEEPEST
 from keras_attention.models.head import name_logits
+from keras_attention.models.stack_choice import choose_decoder, choose_encoder
 from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
-from keras_attention.models.transformer import choose_decoder, choose_encoder
 
 SIZES = {}
 

@@ -3,8 +3,8 @@
 import keras
 
 from keras_attention.blocks import Biaffine
+from keras_attention.models.stack_choice import choose_encoder
 from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
-from keras_attention.models.transformer import choose_encoder
 
 SIZES = {}
 

@@ -8,7 +8,8 @@ from keras_attention.blocks import FeedForward
 from keras_attention.core import checks
 from keras_attention.models.seq2seq_transformer import seq2seq_transformer
 from keras_attention.models.text_embedding import TextEmbedding
-from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder
+from keras_attention.models.transformer import TransformerEncoder
+from keras_attention.models.transformer_decoder import TransformerDecoder
 
 
 def _t5(num_layers, num_heads, hidden_dim, intermediate_dim, key_dim, dropout, gated=False):

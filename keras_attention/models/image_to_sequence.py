@@ -3,11 +3,12 @@
 import keras
 
 from keras_attention import positions
-from keras_attention.models.checks import check_unused
 from keras_attention.models.image_embedding import ImageEmbedding, split_position
+from keras_attention.models.stack_choice import check_unused
 from keras_attention.models.text_decoder import build_text_decoder, join
 from keras_attention.models.text_embedding import TextEmbedding
-from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder
+from keras_attention.models.transformer import TransformerEncoder
+from keras_attention.models.transformer_decoder import TransformerDecoder
 from keras_attention.models.vision_transformer import image_input
 
 

@@ -3,9 +3,9 @@
 import keras
 
 from keras_attention.models.head import make_transform, name_logits
+from keras_attention.models.stack_choice import choose_encoder
 from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
 from keras_attention.models.text_encoder import make_bert
-from keras_attention.models.transformer import choose_encoder
 
 
 def _bert(num_layers, num_heads, hidden_dim):

@@ -7,9 +7,10 @@ from keras import ops
 
 from keras_attention.blocks import BoxHead, ObjectQueries
 from keras_attention.core import checks
-from keras_attention.models.checks import check_unused
 from keras_attention.models.image_embedding import ImageEmbedding, split_position
-from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder, name_blocks
+from keras_attention.models.stack_choice import check_unused, name_blocks
+from keras_attention.models.transformer import TransformerEncoder
+from keras_attention.models.transformer_decoder import TransformerDecoder
 from keras_attention.models.vision_transformer import image_input
 
 

@@ -3,9 +3,9 @@
 import keras
 
 from keras_attention.blocks import SpanLogits
+from keras_attention.models.stack_choice import choose_encoder
 from keras_attention.models.text_embedding import TextEmbedding
 from keras_attention.models.text_encoder import make_bert
-from keras_attention.models.transformer import choose_encoder
 
 # Devlin et al. (2019), section 3
 SIZES = {"BERT-Base": lambda: make_bert(12, 12, 768), "BERT-Large": lambda: make_bert(24, 16, 1024)}

@@ -3,11 +3,12 @@
 import keras
 
 from keras_attention import positions
-from keras_attention.models.checks import check_unused
 from keras_attention.models.head import token_logits
+from keras_attention.models.stack_choice import check_unused, name_blocks
 from keras_attention.models.text_decoder import join
 from keras_attention.models.text_embedding import TextEmbedding, place_documents, unwrap_inputs
-from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder, name_blocks
+from keras_attention.models.transformer import TransformerEncoder
+from keras_attention.models.transformer_decoder import TransformerDecoder
 
 SIZES = {
     # Vaswani et al. (2017), table 3

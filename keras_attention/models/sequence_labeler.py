@@ -2,8 +2,8 @@
 
 import keras
 
+from keras_attention.models.stack_choice import choose_encoder
 from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
-from keras_attention.models.transformer import choose_encoder
 
 # Vaswani et al. (2017), table 3, the base and big encoders
 BASE = dict(num_layers=6, num_heads=8, hidden_dim=512, intermediate_dim=2048)

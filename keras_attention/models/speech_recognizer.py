@@ -3,9 +3,9 @@
 import keras
 
 from keras_attention import masks, positions
-from keras_attention.models.checks import check_unused
 from keras_attention.models.conformer import ConformerEncoder
 from keras_attention.models.speech_embedding import SpeechEmbedding
+from keras_attention.models.stack_choice import check_unused
 
 
 def _conformer(num_layers, num_heads, hidden_dim):

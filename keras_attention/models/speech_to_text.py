@@ -5,12 +5,13 @@ import keras
 from keras_attention import positions
 from keras_attention.attention import MultiHeadAttention
 from keras_attention.blocks import FeedForward
-from keras_attention.models.checks import check_unused
 from keras_attention.models.conformer import ConformerEncoder
 from keras_attention.models.speech_embedding import SpeechEmbedding
+from keras_attention.models.stack_choice import check_unused, name_blocks
 from keras_attention.models.text_decoder import build_text_decoder, join
 from keras_attention.models.text_embedding import TextEmbedding
-from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder, name_blocks
+from keras_attention.models.transformer import TransformerEncoder
+from keras_attention.models.transformer_decoder import TransformerDecoder
 
 
 def _whisper(num_layers, num_heads, hidden_dim, num_mel_bins=80):

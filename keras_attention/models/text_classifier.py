@@ -8,9 +8,10 @@ from keras_attention.blocks import FirstOf, PathDropout, Pooling, TokenDropout, 
 from keras_attention.blocks.pooling import get_pooling
 from keras_attention.core.checks import check_whole_number
 from keras_attention.models.sequence_labeler import BASE, BIG
+from keras_attention.models.stack_choice import choose_encoder
 from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
 from keras_attention.models.text_encoder import check_one_text
-from keras_attention.models.transformer import TransformerEncoder, choose_encoder
+from keras_attention.models.transformer import TransformerEncoder
 
 
 def _bert(num_layers, hidden_dim):

@@ -3,7 +3,7 @@
 import keras
 
 from keras_attention.models.head import name_logits, token_logits
-from keras_attention.models.transformer import name_blocks
+from keras_attention.models.stack_choice import name_blocks
 
 
 def build_text_decoder(

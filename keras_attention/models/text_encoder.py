@@ -7,8 +7,9 @@ import keras
 from keras_attention import positions
 from keras_attention.blocks import FirstOf
 from keras_attention.blocks.pooling import get_pooling
+from keras_attention.models.stack_choice import choose_encoder
 from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
-from keras_attention.models.transformer import TransformerEncoder, choose_encoder
+from keras_attention.models.transformer import TransformerEncoder
 
 
 def make_bert(num_layers, num_heads, hidden_dim, attention_dropout=0.1):

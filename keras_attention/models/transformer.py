@@ -8,7 +8,6 @@ import keras
 from keras_attention import masks, positions
 from keras_attention.attention import AttentionLayer, MultiHeadAttention
 from keras_attention.blocks import (
-    DecoderBlock,
     DeepNorm,
     EncoderBlock,
     FeedForward,
@@ -19,7 +18,6 @@ from keras_attention.blocks import (
 from keras_attention.blocks.inner_layers import copy_part, revive_layer
 from keras_attention.blocks.normalization import NORMALIZATIONS
 from keras_attention.core import checks
-from keras_attention.models.checks import check_unused
 
 
 @dataclasses.dataclass(frozen=True)
@@ -308,193 +306,6 @@ class TransformerEncoder:
     def _make_block(self, attention, feed_forward, **settings):
         feed_forward = copy_part(feed_forward, name="feed_forward")
         return EncoderBlock(attention=attention, feed_forward=feed_forward, **settings)
-
-
-@dataclasses.dataclass(frozen=True)
-class TransformerDecoder(TransformerEncoder):
-    """A stack of decoder blocks beside an encoder (Vaswani et al., 2017, section 3.1).
-
-    A decoder without a source is a `TransformerEncoder` with `causal=True`.
-
-    Args:
-        num_layers, attention, feed_forward, ...: as in `TransformerEncoder`.
-        cross_attention: the template of the attention to the source.
-        causal: bool, as in `TransformerEncoder`, but True where it is left out. False is for
-            queries that all see one another.
-
-    Call arguments:
-        x: (B, T, D). encoded: (B, S, E), what the encoder returns.
-        each_layer: as in `TransformerEncoder`.
-        segment_ids, positions, encoded_segment_ids, encoded_positions: of packed documents, as
-            `DecoderBlock` takes them.
-
-    Returns (B, T, D).
-
-    Example:
-
-    ```python
-    import keras
-    import keras_attention as ka
-
-    decoder = ka.models.TransformerDecoder(
-        num_layers=2,
-        attention=ka.attention.MultiHeadAttention(2, 8, position="rotary"),
-        cross_attention=ka.attention.MultiHeadAttention(2, 8),
-        feed_forward=ka.blocks.FeedForward(32),
-        norm="post",
-    )
-    x, encoded = keras.Input((None, 16)), keras.Input((None, 24))
-    assert decoder(x, encoded).shape == (None, None, 16)
-    ```
-    """
-
-    cross_attention: object = dataclasses.field(kw_only=True)
-    causal: bool = dataclasses.field(default=True, kw_only=True)
-
-    @classmethod
-    def of_size(
-        cls,
-        num_layers,
-        num_heads,
-        hidden_dim,
-        intermediate_dim,
-        *,
-        dropout=0.0,
-        attention_dropout=0.0,
-        activation="gelu",
-        use_bias=True,
-        score="scaled_dot",
-        normalizer="softmax",
-        mask=None,
-        position=None,
-        cross_position=None,
-        norm="pre",
-        normalization="layer_norm",
-        epsilon=1e-6,
-        causal=True,
-        name="block",
-    ):
-        """Make a stack by its sizes, as `TransformerEncoder.of_size`.
-
-        Args:
-            num_layers, num_heads, ...: as there. `mask` and `position` are those of the
-                self-attention.
-            cross_position: a position that rotates or biases in the cross-attention, or None.
-        """
-        key_dim = checks.divide_exactly("hidden_dim", hidden_dim, "num_heads", num_heads)
-        make_attention = functools.partial(
-            MultiHeadAttention,
-            num_heads,
-            key_dim,
-            dropout=attention_dropout,
-            use_bias=use_bias,
-            score=score,
-            normalizer=normalizer,
-        )
-        return cls(
-            num_layers,
-            attention=make_attention(mask=mask, position=position),
-            cross_attention=make_attention(position=cross_position),
-            feed_forward=FeedForward(intermediate_dim, activation, dropout, use_bias),
-            norm=norm,
-            normalization=normalization,
-            epsilon=epsilon,
-            dropout=dropout,
-            hidden_dim=hidden_dim,
-            causal=causal,
-            name=name,
-        )
-
-    def __post_init__(self):
-        super().__post_init__()
-        revive_layer("cross_attention", self.cross_attention)
-
-    def __call__(
-        self,
-        x,
-        encoded,
-        *,
-        each_layer=False,
-        segment_ids=None,
-        positions=None,
-        encoded_segment_ids=None,
-        encoded_positions=None,
-    ):
-        documents = {
-            "segment_ids": segment_ids,
-            "positions": positions,
-            "encoded_segment_ids": encoded_segment_ids,
-            "encoded_positions": encoded_positions,
-        }
-        return self._run_layers(x, (encoded,), each_layer, documents)
-
-    def _residual(self):
-        if self.norm == "deep_norm":
-            return DeepNorm(self.num_layers, num_branches=3)
-        return super()._residual()
-
-    def _make_block(self, attention, feed_forward, **settings):
-        return DecoderBlock(
-            attention=attention,
-            cross_attention=copy_part(self.cross_attention, name="cross_attention"),
-            feed_forward=copy_part(feed_forward, name="feed_forward"),
-            **settings,
-        )
-
-
-def choose_encoder(
-    builder, encoder, hidden_dim, dropout, settings, shared=None, norm="pre", name="encoder"
-):
-    """Return the encoder that a builder is given, or a `TransformerEncoder` of its sizes.
-
-    Args:
-        builder: the function. encoder: what it is given, or None.
-        hidden_dim, dropout: of a new encoder.
-        settings: dict, values of the builder's keywords of `TransformerEncoder.of_size` that have
-            no effect beside an encoder. Of `position` what rotates or biases goes into it.
-        shared: dict, others, which have an effect elsewhere; or None.
-        norm: of a new encoder.
-        name: str, the keyword of the encoder.
-
-    Raises:
-        ValueError: an encoder is given, and some of `settings` are not the builder's defaults.
-    """
-    position = positions.for_role(positions.get(settings["position"]), "rotate", "bias")
-    settings = settings | {"position": position}
-    check_unused(builder, name, encoder, **settings)
-    if encoder is not None:
-        return encoder
-    sizes = {"hidden_dim": hidden_dim, "dropout": dropout, "norm": norm}
-    return TransformerEncoder.of_size(**sizes, **settings, **shared or {})
-
-
-def choose_decoder(builder, decoder, hidden_dim, dropout, settings, shared):
-    """Return the decoder that a builder is given, or a `TransformerDecoder` of its sizes.
-
-    Args:
-        builder, hidden_dim, dropout, shared: as in `choose_encoder`.
-        decoder: what it is given, or None.
-        settings: dict, as there, `num_layers` and `position` of the builder's
-            `num_decoder_layers` and `decoder_position`.
-    """
-    position = positions.for_role(positions.get(settings["position"]), "rotate", "bias")
-    num_layers = settings["num_layers"]
-    keywords = {"num_decoder_layers": num_layers, "decoder_position": position}
-    check_unused(builder, "decoder", decoder, **keywords)
-    if decoder is not None:
-        return decoder
-    sizes = {"hidden_dim": hidden_dim, "dropout": dropout, "name": "decoder_block"}
-    return TransformerDecoder.of_size(num_layers, position=position, **sizes, **shared)
-
-
-def name_blocks(stack, name):
-    """Return a stack whose blocks are called `name`, if it has no name of its own.
-
-    Others than the stacks of this package are returned as they are.
-    """
-    if isinstance(stack, TransformerEncoder) and stack.name == "block":
-        return dataclasses.replace(stack, name=name)
-    return stack
 
 
 def causal_mask(mask=None):

@@ -5,7 +5,8 @@ import keras
 from keras_attention.blocks.pooling import get_pooling
 from keras_attention.core import checks
 from keras_attention.models.image_embedding import ImageEmbedding, split_position
-from keras_attention.models.transformer import TransformerEncoder, choose_encoder
+from keras_attention.models.stack_choice import choose_encoder
+from keras_attention.models.transformer import TransformerEncoder
 
 
 def _size(patch_size, hidden_dim, num_layers, num_heads):

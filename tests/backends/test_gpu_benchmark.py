@@ -46,7 +46,8 @@ try:
 except ModuleNotFoundError:
     print("no TensorFlow")
 size = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=16)
-model = ka.models.causal_language_model(30, padding="none", **size)
+embedding = ka.models.TextEmbedding(padding="none")
+model = ka.models.causal_language_model(30, embedding=embedding, **size)
 model.compile("adamw", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
 ids = np.ones((2, 8), "int32")
 print(np.isfinite(model.train_on_batch(ids, ids)), model.predict(ids, verbose=0).shape)

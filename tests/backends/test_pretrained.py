@@ -151,6 +151,6 @@ def test_whisper_writes_and_hears_as_transformers_does(tmp_path):
 def test_languages_are_called_as_in_transformers():
     from transformers.models.whisper.tokenization_whisper import LANGUAGES
 
-    from keras_attention.data.preprocessors.subword_speech import NAMES
+    from keras_attention.data.preprocessors.speech_prompt import NAMES
 
     assert NAMES == {name.replace(" ", "_"): code for code, name in LANGUAGES.items()}
