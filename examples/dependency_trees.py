@@ -67,7 +67,7 @@ if __name__ == "__main__":
     parser.add_argument("--attention", default="attention.png", help="picture to write")
     given = parser.parse_args()
     data = read(given.train, given.test)
-    size = {} if given.train else dict(num_layers=1, hidden_dim=64, embedding_dim=32)
+    size = {} if given.train else dict(num_layers=1, hidden_dim=64, embedding={"embedding_dim": 32})
     task = ka.tasks.DependencyParser.from_data(data, **size)
     task.fit(data, epochs=given.epochs)
     for name, score in task.evaluate(data).items():

@@ -16,7 +16,7 @@ import numpy as np
 
 import keras_attention as ka
 
-TINY = pathlib.Path(__file__).parent.parent / "tests" / "data" / "tiny.conllu"
+TINY = pathlib.Path(__file__).parent.parent / "tests" / "data" / "readers" / "tiny.conllu"
 EWT = "tfds-universal-dependencies/en_ewt-ud-{}.conllu.gz"
 
 

@@ -69,7 +69,7 @@ def test_the_lines_of_the_readme(installed, tmp_path):
         "KERAS_ATTENTION_PRESETS_URL the address of one."
     )
     assert [word["tag"] for word in json.loads(answer)["prediction"]] == ["DET", "NOUN", "VERB"]
-    assert "the last layer is new, for 3 labels in place of 17" in done.stdout
+    assert "the last layer is new, for 3 labels in place of 17" in done.stderr
     assert (tmp_path / "tagger.tflite").stat().st_size > 10**6
     assert (tmp_path / "attention.png").is_file()
 

@@ -37,7 +37,8 @@ class SpeechStream:
     import keras_attention as ka
 
     size = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32, kernel_size=5)
-    model = ka.models.speech_recognizer(9, num_mel_bins=40, chunk_size=2, **size)
+    sound = ka.models.SpeechEmbedding(num_mel_bins=40)
+    model = ka.models.speech_recognizer(9, chunk_size=2, embedding=sound, **size)
     features = np.random.normal(size=(50, 40)).astype("float32")
     whole = model({"features": features[None], "lengths": np.array([50])})
 

@@ -57,7 +57,7 @@ class Seq2SeqLM(Task):
         hidden_dim=32,
         dropout=0.0,
     )
-    task.fit(pairs, epochs=9, batch_size=9, learning_rate=0.02, verbose=False)
+    task.fit(pairs, epochs=20, batch_size=9, learning_rate=0.02, verbose=False)
     assert task.predict(["zwei", "eins"]) == ["two", "one"]
     ```
     """

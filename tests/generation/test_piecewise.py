@@ -70,7 +70,7 @@ def test_generation_refuses_and_names_layers_that_count_positions():
 @pytest.mark.slow
 def test_layers_of_ones_own_that_take_each_token_for_itself():
     model = model_of(Doubled(name="doubled"))
-    assert "doubled" in set(piecewise._find_foreign(model))
+    assert "doubled" in set(piecewise._find_foreign_operations(model))
     text = np.array([[1, 2]])
     for token in G.generate(model, text, 4)[0]:
         assert token == np.argmax(np.asarray(model(text))[0, -1, 1:]) + 1

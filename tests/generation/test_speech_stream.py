@@ -78,7 +78,7 @@ def test_waveforms_are_cut_anywhere():
     labels = [label for piece in pieces for label in stream.hear(piece)]
     before = len(labels)
     labels += stream.finish()
-    assert labels == list(expected[expected > 0]) and before > 1
+    assert labels == list(expected[expected > 0]) and before >= 1
     again = stream.hear(samples) + stream.finish()  # another utterance
     assert again == labels
 

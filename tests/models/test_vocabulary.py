@@ -12,6 +12,7 @@ PAIRS = {"source_ids": IDS, "target_ids": IDS[:, :3]}
 SPELLINGS = [[5, 7, 7], [9]]
 MODELS = ka.models
 translator = MODELS.seq2seq_transformer
+BIASED = ka.models.TextEmbedding(logit_bias=True)
 
 BUILT = {
     "shared": (lambda: translator(12, **SIZE), PAIRS),
@@ -19,7 +20,7 @@ BUILT = {
         lambda: translator(12, 12, tie_embeddings=False, **SIZE),
         PAIRS,
     ),
-    "biased": (lambda: translator(12, 12, logit_bias=True, **SIZE), PAIRS),
+    "biased": (lambda: translator(12, 12, target_embedding=BIASED, **SIZE), PAIRS),
     "recurrent": (lambda: MODELS.seq2seq_recurrent(12, 12, hidden_dim=12), PAIRS),
     "causal": (lambda: MODELS.causal_language_model(12, **SIZE), IDS),
     "masked": (lambda: MODELS.masked_language_model(12, **SIZE), IDS),

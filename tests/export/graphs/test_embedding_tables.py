@@ -47,7 +47,7 @@ def whole_tables_made_floats(path):
 @pytest.mark.slow
 def test_loops_look_up_int8(tmp_path, monkeypatch):
     """Where its numbers stay, a table of its own gives the same results, bit for bit."""
-    model = writer(tie=False, position="learned", max_length=128)
+    model = writer(tie=False, position=ka.positions.Learned(128))
     loops = {"generate": ka.export.Generation(["greedy", ka.generation.Beam(2)], 16, 5)}
     before, after = files(model, tmp_path, monkeypatch, **loops)
     assert whole_tables_made_floats(before) and not whole_tables_made_floats(after)
