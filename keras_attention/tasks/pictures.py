@@ -1,4 +1,4 @@
-"""What tasks share whose inputs are pictures: their sizes, in manifests and in files."""
+"""Sizes of pictures in manifests and files, for tasks that read pictures."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What tasks share whose examples are text, and no list."""
+"""Functions for tasks whose examples are running text."""
 
 from keras_attention import training
 from keras_attention.data.readers.corpus import split_text

@@ -1,4 +1,4 @@
-"""What tasks share that label whole texts."""
+"""Functions for tasks that label whole texts."""
 
 import numpy as np
 

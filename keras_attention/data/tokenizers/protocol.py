@@ -1,4 +1,4 @@
-"""What preprocessors ask of a tokenizer: the two protocols that the tokenizers here fulfil."""
+"""`ReadingTokenizer` and `WritingTokenizer`: the protocols that preprocessors use."""
 
 import typing
 
