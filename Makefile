@@ -56,9 +56,10 @@ benchmark: $(READY) ## measure speed and memory against Keras (10 minutes)
 	TF_CPP_MIN_LOG_LEVEL=3 $(IN_VENV) benchmarks/encoder.py
 	TF_CPP_MIN_LOG_LEVEL=3 $(IN_VENV) benchmarks/attention_core.py
 
-check: $(READY) ## lint, and see that the code is formatted
+check: $(READY) ## lint, and see that the code is formatted and the prose is plain
 	$(IN_VENV) -m ruff check .
 	$(IN_VENV) -m ruff format --check .
+	$(IN_VENV) docs/tools/prose.py
 
 format: $(READY) ## format the code and mend what the linter can
 	$(IN_VENV) -m ruff check --fix .

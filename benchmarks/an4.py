@@ -1,12 +1,12 @@
-"""AN4: word error rate on the official test of Carnegie Mellon's census data, after some minutes.
+"""AN4: word error rate on the official test split of Carnegie Mellon's census data.
 
     python benchmarks/an4.py FOLDER [--minutes 30]
 
-FOLDER is `an4` as CMU Sphinx distributes it, with `etc/an4_train.fileids`, the transcripts beside
-it and MFCCs in `feat/`. A Conformer with CTC over characters learns from 948 utterances, which are
-heard a little faster or slower in every epoch, and the running average of its weights is tested on
-the 130 others: greedily, and by prefix beam search, without a language model. Nothing is chosen on
-the test. Minutes are those of all cores of the process.
+FOLDER is `an4` as CMU Sphinx distributes it, with `etc/an4_train.fileids`, transcripts, and MFCCs
+in `feat/`. A Conformer with CTC over characters is trained on 948 utterances, at random speeds in
+every epoch. A running average of its weights is tested on the 130 other utterances, with greedy and
+with prefix beam search, without a language model. No choices are made on the test split. Minutes
+are CPU minutes divided by the number of cores.
 """
 
 import argparse
@@ -21,20 +21,20 @@ import keras_attention as ka
 from keras_attention.data.columns import pad_rows
 
 BATCH = 24
-SPEEDS = 0.85, 1.2  # how fast an utterance is heard
+SPEEDS = 0.85, 1.2  # speeds of an utterance
 AUGMENT = dict(num_time_masks=2, time_mask_size=20, time_mask_ratio=0.1, frequency_mask_size=6)
 
 
 def stretch(features, factor):
-    """Features (T, F) heard `factor` times as fast, by linear interpolation."""
-    places = np.arange(0, len(features) - 1, factor)
-    below = places.astype(int)
-    share = (places - below)[:, None].astype("float32")
+    """Change the speed of features (T, F) by `factor`, with linear interpolation."""
+    positions = np.arange(0, len(features) - 1, factor)
+    below = positions.astype(int)
+    share = (positions - below)[:, None].astype("float32")
     return (1 - share) * features[below] + share * features[below + 1]
 
 
 def make_batches(recordings, preprocessor, seed):
-    """Batches of utterances of similar lengths, stretched anew in every epoch."""
+    """Return a `tf.data.Dataset` of batches of similar lengths, with new speeds in every epoch."""
     import tensorflow as tf
 
     draw = np.random.default_rng(seed)
@@ -59,13 +59,13 @@ def make_batches(recordings, preprocessor, seed):
 
 
 def search(model, preprocessor, recordings):
-    """Word error rate of prefix beam search."""
-    found = []
+    """Compute the word error rate of prefix beam search."""
+    transcripts = []
     for recording in recordings:
         (logits,) = np.asarray(model(preprocessor([recording.sound])))
         ((labels, _),) = ka.generation.search_ctc_prefixes(logits)
-        found.append(preprocessor.decode(labels))
-    return ka.training.compute_word_error_rate([one.text for one in recordings], found)
+        transcripts.append(preprocessor.decode(labels))
+    return ka.training.compute_word_error_rate([one.text for one in recordings], transcripts)
 
 
 def main():
@@ -76,7 +76,9 @@ def main():
     parser.add_argument("--num-layers", type=int, default=4)
     parser.add_argument("--dropout", type=float, default=0.15)
     parser.add_argument("--subsampling-filters", type=int, default=32)
-    parser.add_argument("--held-out", type=int, default=0, help="of train, tested in place of test")
+    parser.add_argument(
+        "--held-out", type=int, default=0, help="training utterances to test on instead of test"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--files", action="store_true", help="score the LiteRT files, too")
     options = parser.parse_args()
@@ -107,7 +109,7 @@ def main():
     print(
         f"{len(train)} and {len(test)} utterances, {model.count_params():,} parameters", flush=True
     )
-    average = dict(use_ema=True, ema_momentum=0.99)  # `fit` ends with it
+    average = dict(use_ema=True, ema_momentum=0.99)  # `fit` sets the weights to it at the end
     optimizer = keras.optimizers.AdamW(2e-3, weight_decay=0.01, clipnorm=5.0, **average)
     model.compile(optimizer, ka.training.MaskedCTC(), jit_compile=False)
     batches = make_batches(train, preprocessor, options.seed)

@@ -1,9 +1,9 @@
-"""The attention core, without projections: causal, windowed and additive, both passes and memory.
+"""Time and memory of attention without projections: causal, windowed and additive.
 
-Run with `python benchmarks/attention_core.py`.
+    python benchmarks/attention_core.py
 
-Peers: `keras.ops.dot_product_attention` and `keras.layers.AdditiveAttention`, in TensorFlow graphs.
-Before anything is timed its results are compared.
+The peers are `keras.ops.dot_product_attention` and `keras.layers.AdditiveAttention`, in TensorFlow
+graphs. The results are checked against each other before anything is timed.
 """
 
 import sys
@@ -156,7 +156,7 @@ def additive():
 
 
 class AsKeras(ka.scores.Score):
-    """Bahdanau's score without its projections, which is what Keras's layer computes."""
+    """Bahdanau's additive score without projections, with the weights of Keras's layer."""
 
     def __init__(self, layer):
         self.layer = layer
@@ -206,11 +206,11 @@ def weights():
 def memory():
     print("\npeak memory above the start, B1 N8 H64")
     for name in MEMORY:
-        found = peak_memory(__file__, "memory", name)
-        if "failed" in found:
-            print(f"  {name:42} failed: {found['failed']}")
+        memory = peak_memory(__file__, "memory", name)
+        if "failed" in memory:
+            print(f"  {name:42} failed: {memory['failed']}")
         else:
-            print(f"  {name:42} {found['megabytes']:9.0f} MB {found['seconds']:9.2f} s")
+            print(f"  {name:42} {memory['megabytes']:9.0f} MB {memory['seconds']:9.2f} s")
 
 
 def main(arguments):

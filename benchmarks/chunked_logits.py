@@ -1,10 +1,10 @@
-"""A training step of a language model whose loss takes logits in chunks, beside the whole of them.
+"""A training step of a language model with logits in chunks, compared with all logits at once.
 
     python benchmarks/chunked_logits.py [--backend tensorflow] [--length 4096] [--rounds 2]
 
-Each step runs in a process of its own, in turn, forward and backward with an update by SGD; memory
-is by how much the process grows, by the kernel's own count. Before anything is timed, the gradients
-of both are compared.
+A step is forward pass, backward pass and an SGD update. Each variant runs in its own process, and
+they take turns. Memory is the growth of the process. The gradients of both variants are compared
+before anything is timed.
 """
 
 import argparse
@@ -16,7 +16,10 @@ KINDS = ("whole", "128", "512")
 
 
 def make_step(kind, arguments, learning_rate=1.0):
-    """(the inner model, a function that trains on a batch once and returns the loss)."""
+    """Return the model, and a function that trains it on a batch and returns the loss.
+
+    `kind` is "whole", or the number of tokens per chunk.
+    """
     import keras
     import numpy as np
 
@@ -41,12 +44,12 @@ def make_step(kind, arguments, learning_rate=1.0):
 
 
 def compare_gradients(arguments):
-    """How far the gradients of both are apart, relative to their norm."""
+    """Return the norm of the difference of both gradients, relative to the norm of one."""
     import numpy as np
 
     after = []
     for kind in ("whole", "128"):
-        model, step = make_step(kind, arguments, 1e4)  # weights are nothing beside such a step
+        model, step = make_step(kind, arguments, 1e4)  # the weights are small in comparison
         before = model.get_weights()
         step()
         pairs = zip(model.get_weights(), before, strict=True)
@@ -73,15 +76,15 @@ def main():
         report_memory(make_step(arguments.kind, arguments)[1])
         return
     print(f"gradients differ by {compare_gradients(arguments):.1e} of their norm")
-    found = {kind: [] for kind in KINDS}
+    results = {kind: [] for kind in KINDS}
     for _ in range(arguments.rounds):
         for kind in KINDS:
-            found[kind].append(peak_memory(__file__, "--kind", kind, *sys.argv[1:]))
+            results[kind].append(peak_memory(__file__, "--kind", kind, *sys.argv[1:]))
     print(f"\n  {'chunk':8} {'MB':>8}  ratio   spread       {'s':>8}  ratio   spread")
-    for kind, runs in found.items():
+    for kind, runs in results.items():
         line = f"  {kind:8}"
         for field in ("megabytes", "seconds"):
-            pairs = zip(runs, found["whole"], strict=True)
+            pairs = zip(runs, results["whole"], strict=True)
             ratios = sorted(mine[field] / theirs[field] for mine, theirs in pairs)
             value = statistics.median(each[field] for each in runs)
             line += f" {value:8.1f} {statistics.median(ratios):6.2f}"

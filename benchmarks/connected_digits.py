@@ -1,12 +1,11 @@
-"""Connected digits: word error rates of seen speakers, and of one left out, after some minutes.
+"""Connected digits: word error rates of speakers in the training data, and of an unseen speaker.
 
     python benchmarks/connected_digits.py [--minutes 10] [--unseen yweweler] [--tokens words]
 
-A small Conformer learns from waveforms joined of TFDS's `spoken_digit`, as
-`ka.data.connected_digits` does it, and is tested on recordings that training never heard.
-It writes characters, or whole words with `--tokens words`. With `--chunk-size` it streams: 8
-vectors are 320 ms. Minutes are those of all cores of the process, so that what else the machine
-does changes nothing.
+A small Conformer is trained on waveforms of `ka.data.connected_digits`, which joins recordings of
+TFDS's `spoken_digit`, and is tested on other recordings. It predicts characters, or words with
+`--tokens words`. With `--chunk-size` it can stream. (8 encoder vectors are 320 ms.) Minutes are CPU
+minutes divided by the number of cores.
 """
 
 import argparse
@@ -24,18 +23,18 @@ BATCH, RATE = 32, 2e-3
 
 
 def count_seconds():
-    """Seconds of computing so far, as if all cores had been busy."""
+    """Return the CPU seconds of this process so far, divided by the number of cores."""
     return time.process_time() / os.cpu_count()
 
 
 def seed_augmentation(seed):
-    """Return the settings of the recipe's embedding, whose augmentations draw by `seed`."""
+    """Return the embedding settings of the recipe, with `seed` for all augmentations."""
     names = ("filter_augment", "spec_augment")
     return EMBEDDING | {name: EMBEDDING[name] | {"seed": seed} for name in names}
 
 
 class FallingRate(keras.callbacks.Callback):
-    """Lets the learning rate rise for a tenth of the time and fall to 0, and then ends training."""
+    """A schedule over CPU time: warm-up for a tenth of it, then linear decay to 0, then stop."""
 
     def __init__(self, seconds):
         super().__init__()
@@ -49,10 +48,10 @@ class FallingRate(keras.callbacks.Callback):
 
 
 def search_words(task, recordings):
-    """Word error rate of the likeliest strings of digits."""
-    found = task.predict([recording.sound for recording in recordings], words=WORDS)
+    """Compute the word error rate of a search for the likeliest string of digits."""
+    predicted = task.predict([recording.sound for recording in recordings], words=WORDS)
     texts = [recording.text for recording in recordings]
-    return ka.training.compute_word_error_rate(texts, found)
+    return ka.training.compute_word_error_rate(texts, predicted)
 
 
 def main():
@@ -61,12 +60,14 @@ def main():
     parser.add_argument("--unseen", default="yweweler")
     parser.add_argument("--tokens", choices=("characters", "words"), default="characters")
     parser.add_argument("--chunk-size", type=int)
-    parser.add_argument("--speeds", type=float, nargs="+", default=[1.0], help="of training")
+    parser.add_argument(
+        "--speeds", type=float, nargs="+", default=[1.0], help="speeds of training recordings"
+    )
     parser.add_argument(
         "--top-db",
         type=float,
         nargs=2,
-        help="of `ka.data.connected_digits`; default: 8 40, or none with --chunk-size",
+        help="as in `ka.data.connected_digits`, default: 8 40, or none with --chunk-size",
     )
     parser.add_argument("--whole", action="store_true", help="without --top-db")
     parser.add_argument("--strings", type=int, default=4000)
@@ -79,9 +80,9 @@ def main():
     if options.whole or (options.top_db is None and options.chunk_size is not None):
         trims = None
     common = dict(seed=options.seed, data_dir=options.data_dir)
-    others = [name for name in ka.data.made_up.spoken_digits.SPEAKERS if name != options.unseen]
+    speakers = [name for name in ka.data.made_up.spoken_digits.SPEAKERS if name != options.unseen]
     seen = ka.data.connected_digits(
-        options.strings, speakers=others, speeds=options.speeds, top_db=trims, **common
+        options.strings, speakers=speakers, speeds=options.speeds, top_db=trims, **common
     )
     unseen = ka.data.connected_digits(0, 0, 500, speakers=[options.unseen], **common)
     preprocessor = ka.data.SpeechPreprocessor.build([" ".join(WORDS)], 8000, tokens=options.tokens)

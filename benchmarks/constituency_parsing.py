@@ -1,14 +1,12 @@
 """Constituency parsing on NLTK's sample of the Penn Treebank, sentences of up to 40 words.
 
-Trains on the files 1 to 169, chooses the epoch on 170 to 179 and tests on 180 to 199. Prints the
-scores of brackets as EVALB computes them, which of the answers are trees over exactly their words,
-and the processor's minutes divided by two, which is what the training takes on two cores that do
-nothing else.
-
     python benchmarks/constituency_parsing.py TREEBANK --backup FOLDER
 
-TREEBANK is treebank.zip of nltk_data, with treebank/combined/wsj_0001.mrg to wsj_0199.mrg. Its
-licence allows research alone: no weights made of it are published.
+Trains on files 1 to 169, chooses the epoch on 170 to 179, and tests on 180 to 199. Prints EVALB's
+bracket scores, the share of valid trees, and the CPU minutes of training divided by two.
+
+TREEBANK is treebank.zip from nltk_data, with treebank/combined/wsj_0001.mrg to wsj_0199.mrg. Its
+license allows only research, so weights trained on it are not published.
 """
 
 import json
@@ -24,7 +22,7 @@ LONGEST = 40  # words
 
 
 def read_treebank(path):
-    """The trees of up to 40 words, by the parts above."""
+    """Read all trees of up to 40 words, split as in `PARTS`."""
     parts = {}
     with zipfile.ZipFile(path) as archive:
         for part, numbers in PARTS.items():
@@ -36,20 +34,20 @@ def read_treebank(path):
 
 
 def score(task, trees):
-    """Scores of brackets, and the share of answers that are trees over exactly their words."""
-    found = task.predict([tree.tokens for tree in trees])  # or it raises: each is a tree
-    whole = sum(one.tokens == tree.tokens for one, tree in zip(found, trees, strict=True))
-    return {**ka.training.score_brackets(found, trees), "well_formed": whole / len(found)}
+    """Compute bracket scores, and the share of predicted trees over exactly the given words."""
+    predicted = task.predict([tree.tokens for tree in trees])  # raises an error for invalid trees
+    whole = sum(one.tokens == tree.tokens for one, tree in zip(predicted, trees, strict=True))
+    return {**ka.training.score_brackets(predicted, trees), "well_formed": whole / len(predicted)}
 
 
 if __name__ == "__main__":
     parser = make_parser(__doc__)
     parser.add_argument("treebank", type=pathlib.Path)
-    given = parser.parse_args()
-    data = read_treebank(given.treebank)
-    task = ka.tasks.ConstituencyParser.from_data(data, seed=given.seed, max_length=LONGEST)
-    about = train(task, data, given)
-    about |= {**score(task, data.test), **task.scores}
-    if given.files:
-        about |= score_files(task, lambda task: score(task, data.test))
-    print(json.dumps(about))
+    arguments = parser.parse_args()
+    data = read_treebank(arguments.treebank)
+    task = ka.tasks.ConstituencyParser.from_data(data, seed=arguments.seed, max_length=LONGEST)
+    report = train(task, data, arguments)
+    report |= {**score(task, data.test), **task.scores}
+    if arguments.files:
+        report |= score_files(task, lambda task: score(task, data.test))
+    print(json.dumps(report))

@@ -1,8 +1,8 @@
-"""Costs of a new token: early and late in a cache, in a window, on a phone's file, in a beam.
-
-Each row is a pair of functions measured in turn, and the ratio of the first to the second.
+"""The time to generate a token: early and late in a cache, with a window, in LiteRT, with beams.
 
     python benchmarks/decoding.py
+
+Each comparison runs two functions in turn, and prints the ratio of their times.
 """
 
 import pathlib
@@ -24,7 +24,7 @@ def model(**settings):
 
 
 def stepper(decoder, cache, index):
-    """One new token, as a function without arguments."""
+    """Return a function without arguments that computes one token at position `index`."""
     specs = {name: tf.TensorSpec(x.shape, x.dtype) for name, x in cache.items()}
     scalar, token = tf.TensorSpec((), "int32"), tf.TensorSpec((1, 1), "int32")
     step = tf.function(decoder.step, autograph=False)
@@ -47,13 +47,16 @@ def positions():
 
 def litert(length=64):
     network = model()
-    # In a file for any lengths LiteRT asks every operation for its shapes at each call anew.
+    # In a file with dynamic lengths, LiteRT computes all shapes again in each call.
     measure_litert(network, length, "lengths fixed", batch_size=1, sequence_length=length)
     measure_litert(network, length, "any lengths")
 
 
 def measure_litert(network, length, form, **fixed):
-    """The last of `length` tokens, with a cache and without, in files of the same form."""
+    """Measure the last of `length` tokens on LiteRT, with and without a cache.
+
+    `fixed` are keywords of `to_litert` that fix shapes, and `form` describes them.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "model.tflite"
         steps = ka.export.Generation([], max_length=length)
@@ -67,7 +70,7 @@ def measure_litert(network, length, form, **fixed):
         if "start" in step.inputs:
             cache["start"] = np.zeros(1, "int32")
         token = {"token_ids": ids[:, :1], "index": np.int32(length - 1), **cache}
-        times = range(length)  # one call after the other, as in a text
+        times = range(length)  # the calls run one after another
         functions = {
             "the whole text each time": lambda: [uncached({"token_ids": ids}) for _ in times],
             "step, with a cache": lambda: [step(token) for _ in times],

@@ -1,8 +1,9 @@
-"""Memory, compiling and time of deep stacks, with `remat=` and `scan_layers=` and without.
+"""Memory, compile time and run time of deep stacks, with and without `remat` and `scan_layers`.
 
-Run with `python benchmarks/deep_stacks.py`, or with `memory` or `time` behind it for a part, on the
-backend that KERAS_BACKEND names. On TensorFlow and PyTorch memory is the growth of a fresh process,
-on JAX what the compiled program asks for.
+    python benchmarks/deep_stacks.py [memory] [time]
+
+KERAS_BACKEND selects the backend. On TensorFlow and PyTorch, memory is the growth of a new process.
+On JAX it is what the compiler reports for the program.
 """
 
 import dataclasses
@@ -37,7 +38,7 @@ def make(layers, **settings):
 
 
 def differentiate(model):
-    """A function of no arguments that computes a loss and its gradients, and waits for them."""
+    """Return a function that computes a loss and its gradients, and waits for the result."""
     x = np.random.default_rng(0).normal(size=SHAPE).astype("float32")
     return {"tensorflow": _tensorflow, "jax": _jax, "torch": _torch}[BACKEND](model, x)
 
@@ -77,12 +78,12 @@ def _jax(model, x):
 
 
 def compile_jax(model, x):
-    """(the compiled step, its arguments, lines of StableHLO, seconds to compile)."""
+    """Return (compiled step, its arguments, lines of StableHLO, CPU seconds to compile)."""
     import jax
 
-    def lose(trained, others):
-        output, others = model.stateless_call(trained, others, x, training=True)
-        return keras.ops.mean(keras.ops.square(output)), others
+    def lose(trained, frozen):
+        output, frozen = model.stateless_call(trained, frozen, x, training=True)
+        return keras.ops.mean(keras.ops.square(output)), frozen
 
     groups = model.trainable_variables, model.non_trainable_variables
     values = [[variable.value for variable in group] for group in groups]
@@ -93,7 +94,7 @@ def compile_jax(model, x):
 
 
 def measure_programs(depths=(1, 4, 16)):
-    """On JAX: the program and its memory, by depth."""
+    """Print the size, compile time and memory of the program for each depth, on JAX."""
     x = np.random.default_rng(0).normal(size=SHAPE).astype("float32")
     print(f"\n  {'':28} layers   lines  compile CPU s  temporary MB")
     for settings, layers in itertools.product(SETTINGS, depths):
@@ -103,12 +104,12 @@ def measure_programs(depths=(1, 4, 16)):
 
 
 def measure_growth(layers, runs=3):
-    """On TensorFlow and PyTorch: by how many MB a process grows."""
+    """Print how much a process grows, in MB, on TensorFlow and PyTorch."""
     grown = {name(settings): [] for settings in SETTINGS}
     for settings in SETTINGS * runs:
-        found = peak_memory(__file__, "process", layers, *settings)
-        grown[name(settings)].append(found["megabytes"])
-        print(f"{BACKEND}, {layers} layers, {name(settings)}: {found['megabytes']:.0f} MB")
+        result = peak_memory(__file__, "process", layers, *settings)
+        grown[name(settings)].append(result["megabytes"])
+        print(f"{BACKEND}, {layers} layers, {name(settings)}: {result['megabytes']:.0f} MB")
     plain, remat = grown.values()
     ratios = sorted(a / b for a, b in zip(remat, plain, strict=True))
     print(f"ratio {statistics.median(ratios):.2f}, {ratios[0]:.2f} to {ratios[-1]:.2f}")

@@ -1,12 +1,11 @@
-"""Dependency parsing of Universal Dependencies: labelled and unlabelled attachment.
-
-Trains on the official train part, chooses the epoch on dev and prints the scores of test, by the
-definitions of the CoNLL 2018 shared task, and the processor's minutes divided by two, which is what
-the training takes on two cores that do nothing else.
+"""Dependency parsing on Universal Dependencies: labeled and unlabeled attachment scores.
 
     python benchmarks/dependency_parsing.py DATA --backup FOLDER
 
-DATA is a folder with one file for each part, such as en_ewt-ud-train.conllu, perhaps gzipped.
+Trains on the official train split, and chooses the epoch on dev. Prints the scores of the CoNLL
+2018 shared task on the test split, and the CPU minutes of training divided by two.
+
+DATA is a folder with one file per split, such as en_ewt-ud-train.conllu. Files may be gzipped.
 """
 
 import json
@@ -18,7 +17,7 @@ import keras_attention as ka
 
 
 def find_part(folder, part):
-    """The file of a part; there is one."""
+    """Return the path of a split's file. There must be exactly one."""
     (path,) = folder.glob(f"*-ud-{part}.conllu*")
     return path
 
@@ -26,12 +25,12 @@ def find_part(folder, part):
 if __name__ == "__main__":
     parser = make_parser(__doc__)
     parser.add_argument("data", type=pathlib.Path)
-    given = parser.parse_args()
-    parts = {part: find_part(given.data, part) for part in ("train", "dev", "test")}
+    arguments = parser.parse_args()
+    parts = {part: find_part(arguments.data, part) for part in ("train", "dev", "test")}
     data = ka.data.from_conllu_trees(**parts)
-    task = ka.tasks.DependencyParser.from_data(data, seed=given.seed)
-    about = train(task, data, given)
-    about |= {**task.evaluate(data.test), **task.scores}
-    if given.files:
-        about |= score_files(task, lambda task: task.evaluate(data.test))
-    print(json.dumps(about))
+    task = ka.tasks.DependencyParser.from_data(data, seed=arguments.seed)
+    report = train(task, data, arguments)
+    report |= {**task.evaluate(data.test), **task.scores}
+    if arguments.files:
+        report |= score_files(task, lambda task: task.evaluate(data.test))
+    print(json.dumps(report))

@@ -1,7 +1,8 @@
-"""A BERT encoder, forward and a training step, against the same from keras.layers and in PyTorch.
+"""A BERT encoder, forward and training step, compared with keras.layers and PyTorch.
 
-Run with `python benchmarks/encoder.py`, or with some of `policies`, `forward`, `train` behind it.
-PyTorch takes its part in `train` where it is installed.
+    python benchmarks/encoder.py [policies] [forward] [train]
+
+`train` also measures PyTorch if it is installed.
 """
 
 import importlib.util
@@ -47,7 +48,7 @@ def forward(model, x):
 
 
 def training_step(model, x, optimizer):
-    """A function that trains once on a squared loss, and returns it."""
+    """Return a function that runs one training step with a squared loss, and returns the loss."""
     optimizer.build(model.trainable_variables)
 
     @tf.function(autograph=False)
@@ -62,7 +63,7 @@ def training_step(model, x, optimizer):
 
 
 def torch_training_step(weights, x):
-    """`training_step` of the same encoder in PyTorch, with `weights` as Keras lists them."""
+    """Return the same training step in PyTorch. `weights` are those of the Keras encoder."""
     import torch
     from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_attention
 
@@ -98,7 +99,7 @@ def make_inputs(length, width=768):
 
 
 def policies():
-    """The policy that `fastest_dtype_policy` names here, against Keras's."""
+    """Compare our encoder under `fastest_dtype_policy()` with Keras's under both policies."""
     policy = ka.training.fastest_dtype_policy()
     for length in (128, 512):
         x = tf.constant(make_inputs(length))
@@ -135,7 +136,7 @@ def compare_forward():
 
 
 def compare_training():
-    """Each with the AdamW of its own library; ours also under the fastest policy."""
+    """Compare training steps with each library's AdamW. Ours also runs under the fastest policy."""
     policy = ka.training.fastest_dtype_policy()
     for width, length in ((256, 512), (768, 128), (768, 512)):
         x = make_inputs(length, width)
@@ -149,7 +150,7 @@ def compare_training():
             steps[name] = training_step(model, x, ka.training.AdamW())
         if importlib.util.find_spec("torch") is not None:
             steps["PyTorch"] = torch_training_step(base.get_weights(), x)
-        for _ in range(2):  # the second loss is of weights that each optimizer has changed
+        for _ in range(2):  # the second loss depends on the optimizer's update
             losses = [step() for step in steps.values()]
             np.testing.assert_allclose(losses, losses[0], rtol=1e-4 if len(models) < 2 else 1e-2)
         compare(f"encoder, {LAYERS} layers of {width}, B{BATCH} T{length}, a training step", steps)
@@ -164,7 +165,7 @@ def main():
 
 
 def copy_weights(source, target):
-    """Gives the blocks of `target` the weights of the layers of `source`, five to a block."""
+    """Copy the weights of `source`, which has five layers per block, to the blocks of `target`."""
     layers = [layer for layer in source.layers if layer.weights]
     blocks = [layer for layer in target.layers if layer.weights]
     for block, start in zip(blocks, range(0, len(layers), 5), strict=True):

@@ -1,12 +1,12 @@
-"""Fine-tuning beside training from scratch: entities of WNUT-17, by the same budget.
-
-Prints entity F1 on the official test part, of a tagger that begins with the weights of
-`pos-tagger-en-ewt` and of one that begins from scratch with the same sizes, each trained by the
-recipe that suits it, for the same number of epochs and with the same seeds.
+"""Fine-tuning compared with training from scratch, with the same number of epochs: WNUT-17.
 
     python benchmarks/fine_tuning.py FOLDER [--epochs 6] [--seeds 0 1 2]
 
-FOLDER holds the files of https://github.com/leondz/emerging_entities_17: wnut17train.conll,
+Prints entity F1 on the official test split for two taggers of the same size. One starts with the
+weights of `pos-tagger-en-ewt`, the other with random weights. Each is trained with its own recipe,
+but for the same number of epochs and with the same seeds.
+
+FOLDER contains the files of https://github.com/leondz/emerging_entities_17: wnut17train.conll,
 emerging.dev.conll and emerging.test.annotated.
 """
 
@@ -47,13 +47,13 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
-    given = parser.parse_args()
-    data, found = read(given.folder), {tune: [], begin: []}
-    for seed in given.seeds:
-        for way, scores in found.items():
-            scores.append(way(data, given.epochs, seed)["entity_f1"])
+    arguments = parser.parse_args()
+    data, results = read(arguments.folder), {tune: [], begin: []}
+    for seed in arguments.seeds:
+        for way, scores in results.items():
+            scores.append(way(data, arguments.epochs, seed)["entity_f1"])
             print(f"{way.__name__}, seed {seed}: entity F1 {100 * scores[-1]:.2f} %", flush=True)
-    for way, scores in found.items():
+    for way, scores in results.items():
         low, high = min(scores), max(scores)
         mean = statistics.mean(scores)
         print(f"{way.__name__}: {100 * mean:.2f} % ({100 * low:.2f} to {100 * high:.2f})")

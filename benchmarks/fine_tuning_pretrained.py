@@ -1,13 +1,13 @@
-"""Fine-tuning of a checkpoint: all of it, low-rank changes of it, or a head on what it gives.
-
-Prints for each the score on the test part, the weights that are trained, and the time.
+"""Fine-tuning of a checkpoint: all weights, LoRA, or only a new head.
 
     python benchmarks/fine_tuning_pretrained.py CHECKPOINT polarity DATA [full lora frozen ...]
 
-CHECKPOINT is a folder of Hugging Face's files, or an id. DATA is, for `polarity`, a folder with
-sentence_polarity.zip as NLTK publishes it; for `wnut17`, one with wnut17train.conll,
-emerging.dev.conll and emerging.test.annotated (Derczynski et al., 2017); for `ewt`, one with
-en_ewt-ud-train.conllu, -dev and -test, perhaps gzipped.
+Prints for each method the score on the test split, the number of trained weights, and the time.
+
+CHECKPOINT is a folder with Hugging Face's files, or an id. For `polarity`, DATA is a folder with
+sentence_polarity.zip from NLTK. For `wnut17` it contains wnut17train.conll, emerging.dev.conll and
+emerging.test.annotated (Derczynski et al., 2017). For `ewt` it contains en_ewt-ud-train.conllu, and
+the same for dev and test. These files may be gzipped.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def read(task, folder):
 
 
 class Count(keras.callbacks.Callback):
-    """Numbers in the weights that are trained."""
+    """Counts the trainable parameters."""
 
     def on_train_begin(self, logs=None):
         self.trained = sum(math.prod(v.shape) for v in self.model.trainable_variables)
@@ -57,21 +57,21 @@ if __name__ == "__main__":
     parser.add_argument("--learning-rate", type=float)
     parser.add_argument("--batch-size", type=int)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--save", type=pathlib.Path, help="folder for the preset of the last")
-    given = parser.parse_args()
-    kind, data = read(given.task, given.data)
-    for method in given.methods:
-        keras.utils.set_random_seed(given.seed)
-        task = kind.from_preset(given.checkpoint)
-        options = dict(METHODS[method], seed=given.seed)
+    parser.add_argument("--save", type=pathlib.Path, help="folder to save the last preset")
+    arguments = parser.parse_args()
+    kind, data = read(arguments.task, arguments.data)
+    for method in arguments.methods:
+        keras.utils.set_random_seed(arguments.seed)
+        task = kind.from_preset(arguments.checkpoint)
+        options = dict(METHODS[method], seed=arguments.seed)
         for name in ("epochs", "learning_rate", "batch_size"):
-            if getattr(given, name) is not None:
-                options[name] = getattr(given, name)
+            if getattr(arguments, name) is not None:
+                options[name] = getattr(arguments, name)
         started, count = time.perf_counter(), Count()
         task.fit(data, callbacks=[count], **options)
         seconds = time.perf_counter() - started
         scores = task.evaluate(data)
-        found = {"method": method, "trained": count.trained, "minutes": round(seconds / 60, 2)}
-        print(json.dumps({**found, **scores, **options}), flush=True)
-        if given.save is not None:
-            task.save_to_preset(given.save, overwrite=True)
+        result = {"method": method, "trained": count.trained, "minutes": round(seconds / 60, 2)}
+        print(json.dumps({**result, **scores, **options}), flush=True)
+        if arguments.save is not None:
+            task.save_to_preset(arguments.save, overwrite=True)

@@ -1,11 +1,11 @@
-"""Text from a model of GPT-2's size: ours beside KerasHub and Hugging Face, in turns.
-
-Random weights, batch 1, greedy, a prompt of 32 tokens and 64 new ones (or `--new`), on a CPU. All
-stacks read the same bytes for every token, so the last column is how near each is to the machine's
-memory: the bytes of the weights, by the bandwidth that a product with one row reaches in the same
-run. Needs the extras backends and nlp.
+"""Text generation with a model of GPT-2's size, compared with KerasHub and Hugging Face.
 
     python benchmarks/generation.py [--rounds 5] [--new 64] [--stacks keras_attention KerasHub ...]
+
+Random weights, batch 1, greedy, a prompt of 32 tokens, 64 new tokens (or `--new`), on a CPU. Every
+stack reads all weights once per token. The last column is the share of the memory bandwidth, which
+is measured in the same run by multiplying one row with a large matrix. Needs the extras backends
+and nlp.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def hugging_face(new, quantized=False):
     config = transformers.GPT2Config()
     model = transformers.GPT2LMHeadModel(config).eval()
     if quantized:
-        # GPT-2 of transformers has layers of its own kind, which PyTorch's quantization leaves out.
+        # PyTorch does not quantize the Conv1D layers of GPT-2 in transformers.
         for module in list(model.modules()):
             for name, child in list(module.named_children()):
                 if isinstance(child, transformers.pytorch_utils.Conv1D):
@@ -70,11 +70,11 @@ def hugging_face(new, quantized=False):
                     setattr(module, name, linear)
         model = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
     ids = torch.from_numpy(prompt().astype("int64"))
-    given = dict(max_new_tokens=new, min_new_tokens=new, do_sample=False, pad_token_id=0)
+    options = dict(max_new_tokens=new, min_new_tokens=new, do_sample=False, pad_token_id=0)
 
     def run():
         with torch.no_grad():
-            return model.generate(ids, attention_mask=torch.ones_like(ids), **given).numpy()
+            return model.generate(ids, attention_mask=torch.ones_like(ids), **options).numpy()
 
     return run
 
@@ -92,7 +92,7 @@ def litert_int8(new):
     )
     run = ka.export.load(path, "generate")
     inputs = {"token_ids": prompt()}
-    run.folder = folder  # lives as long as what reads from it
+    run.folder = folder  # keeps the folder until the reader is deleted
     return lambda: run(inputs)
 
 
@@ -107,7 +107,7 @@ BYTES = {name: 124_439_808 * (1 if "int8" in name else 4) for name in STACKS}
 
 
 def bandwidth():
-    """Bytes a second that a product of one row with a large matrix reads."""
+    """Return a function that multiplies one row with a large matrix, to measure the bandwidth."""
     import tensorflow as tf
 
     matrix, row = tf.ones((20_000, 6_000)), tf.ones((1, 20_000))
@@ -149,5 +149,7 @@ if __name__ == "__main__":
     parser.add_argument("--new", type=int, default=64, help="how many tokens to write")
     parser.add_argument("--stacks", nargs="+", choices=STACKS, default=list(STACKS))
     parser.add_argument("--stack", choices=[*STACKS, "bandwidth"])
-    given = parser.parse_args()
-    work(given.stack, given.new) if given.stack else main(given.stacks, given.rounds, given.new)
+    arguments = parser.parse_args()
+    work(arguments.stack, arguments.new) if arguments.stack else main(
+        arguments.stacks, arguments.rounds, arguments.new
+    )

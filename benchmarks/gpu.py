@@ -1,100 +1,109 @@
-"""Kernels and training steps on a GPU: ours beside JAX's cuDNN call, PyTorch and Hugging Face.
+"""Attention, training steps and generation on a GPU, compared with JAX, PyTorch and their models.
 
-    python benchmarks/gpu.py [kernels] [training] [--rounds 7] [--dry-run]
+    python benchmarks/gpu.py [kernels] [training] [decoding] [--rounds 7] [--minutes 20] [--dry-run]
 
-Each stack is a process of its own, and they take turns: A B C A B C, never at the same time. What
-a stack computes is compared before it is timed: attention, outputs and gradients, with the
-definition in NumPy and float32; a model's loss with that of the same model in float32 by the plain
-equation. What is wrong is not timed. Ratios are of medians, with what lies between a quarter and
-three quarters of the ratios round by round. Needs JAX, PyTorch, transformers and Keras with what
-it imports (optree, namex, ...), and no TensorFlow. `--dry-run` runs all of it in tiny sizes on a
-CPU: its times mean nothing.
+Each stack has its own process, and the processes take turns (A B C A B C). Results are checked
+before they are timed: outputs and gradients of attention against the definition in NumPy and
+float32, the loss of a model against the same model in float32, and generated tokens against the
+logits of the whole text. A stack with wrong results is not timed. Ratios are ratios of medians,
+with the quartiles of the ratios per round. Needs JAX, PyTorch, transformers, Keras with its
+dependencies (optree, namex, ...) and KerasHub, but not TensorFlow. No case begins after
+`--minutes`. `--dry-run` runs everything in tiny sizes on a CPU, where times are meaningless.
 """
 
 import argparse
 import json
 import os
 import sys
+import time
 
 import workers
 
 ROUNDS = 7
-LOADERS = {"kernels": "gpu_kernels", "training": "gpu_training"}
+SECTIONS = {"kernels": "gpu_kernels", "training": "gpu_training", "decoding": "gpu_decoding"}
 
 
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("sections", nargs="*", metavar="kernels|training")
+    parser.add_argument("sections", nargs="*", metavar="kernels|training|decoding")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--dry-run", action="store_true", help="tiny sizes on a CPU")
     options = parser.parse_args(arguments)
-    unknown = set(options.sections) - set(LOADERS)
+    unknown = set(options.sections) - set(SECTIONS)
     if unknown:
-        parser.error(f"unknown section {min(unknown)!r}: expected {' or '.join(LOADERS)}")
-    for section in options.sections or LOADERS:
-        run_section(section, 2 if options.dry_run else options.rounds, options.dry_run)
+        parser.error(f"unknown section {min(unknown)!r}: expected {' or '.join(SECTIONS)}")
+    end = time.monotonic() + 60 * options.minutes
+    for section in options.sections or SECTIONS:
+        try:
+            run_section(section, 2 if options.dry_run else options.rounds, options.dry_run, end)
+        except RuntimeError as error:  # a worker died, and the other sections do not need it
+            print(error, flush=True)
 
 
-def run_section(section, rounds, dry_run):
-    """Starts a worker for each stack, and asks them for one case after another."""
-    module = __import__(LOADERS[section])
+def run_section(section, rounds, dry_run, end):
+    """Start a worker process for each stack, and send them one case after another until `end`."""
+    module = __import__(SECTIONS[section])
     arguments = [section, *(["--dry-run"] if dry_run else [])]
     started = {name: workers.Worker(__file__, "worker", name, *arguments) for name in module.STACKS}
     try:
-        for name, worker in started.items():
-            print(f"{name}: {worker.ask(json.dumps({'do': 'describe'}))['device']}", flush=True)
+        each = {name: name for name in started}
+        for name, answer in workers.ask_groups(started, each, '{"do": "describe"}').items():
+            print(f"{name}: {answer['device']}", flush=True)
         for title, case in module.cases(dry_run):
-            compare(title, case, module, started, rounds)
+            if time.monotonic() < end:
+                compare(title, case, module, started, rounds)
     finally:
         for worker in started.values():
             worker.close()
 
 
 def compare(title, case, module, started, rounds):
-    """Checks a case on every stack, times those that are right, and prints a line for each."""
+    """Check a case on every stack, time the stacks whose results are right, and print them."""
     print(f"\n{title}")
+    groups = {name: name for name in started}
+    if module.IN_TURN:  # XLA measures which products are fastest, so nothing on JAX runs meanwhile
+        groups = {name: module.STACKS[name].on_torch for name in started}
+    request = json.dumps({"do": "prepare", "case": case, "tolerance": module.tolerance(case)})
     right = {}
-    for name, worker in started.items():
-        found = worker.ask(json.dumps({"do": "check", "case": case}))
-        if "failed" in found:
-            print(f"  {name:24} not run: {found['failed']}")
-        elif not found["error"] <= module.TOLERANCE:
-            print(f"  {name:24} WRONG by {found['error']:.1e}: not timed")
+    for name, result in workers.ask_groups(started, groups, request).items():
+        if "failed" in result:
+            print(f"  {name:24} not run: {result['failed']}")
         else:
-            prepared = worker.ask(json.dumps({"do": "prepare", "case": case}))
-            if "failed" in prepared:
-                print(f"  {name:24} not run: {prepared['failed']}")
-            else:
-                right[name] = {**prepared, "error": found["error"]}
-    timed = {name: started[name] for name in right}
+            right[name] = result
+    timed = {name: worker for name, worker in started.items() if name in right}
     if not timed:
         return
-    answers = workers.in_turn(timed, json.dumps({"do": "time"}), rounds)
+    answers = workers.in_turn(timed, '{"do": "time"}', 1 + rounds)
+    answers = {name: each[1:] for name, each in answers.items()}  # the first round warms up
     base = next((name for name in module.BASES if name in timed), next(iter(timed)))
     ratios = workers.ratios(answers, base, "seconds")
-    print(
-        f"  {'':24} {'ms':>9} {'ratio':>6} {'spread':>13} {module.HEADING} {'MB':>8} {'error':>8}"
-    )
-    for name, given in answers.items():
+    heading = f"{module.HEADING} {'MB':>8} {'error':>8}  kernel"
+    print(f"  {'':24} {'ms':>9} {'ratio':>6} {'spread':>13} {heading}")
+    for name, answers_by_round in answers.items():
         ratio, low, high = ratios[name]
-        seconds = sorted(answer["seconds"] for answer in given)[len(given) // 2]
-        memory = next((a["megabytes"] for a in given[::-1] if a.get("megabytes")), None)
+        seconds = sorted(one["seconds"] for one in answers_by_round)[len(answers_by_round) // 2]
+        memory = next((a["megabytes"] for a in answers_by_round[::-1] if a.get("megabytes")), None)
         memory = right[name].get("megabytes") if memory is None else memory
-        more = module.describe_speed(case, seconds, right[name])
+        more = module.describe_speed(case, seconds, answers_by_round[-1])
         print(
-            f"  {name:24} {seconds * 1e3:9.2f} {ratio:6.2f} {low:6.2f}-{high:6.2f} {more} "
-            f"{'' if memory is None else format(memory, '8.0f'):>8} {right[name]['error']:8.1e}",
+            f"  {name:24} {seconds * 1e3:9.3f} {ratio:6.2f} {low:6.2f}-{high:6.2f} {more} "
+            f"{'' if memory is None else format(memory, '8.0f'):>8} {right[name]['error']:8.1e}"
+            f"  {right[name].get('kernel', '')}",
             flush=True,
         )
     for worker in timed.values():
-        worker.ask(json.dumps({"do": "forget"}))
+        worker.ask('{"do": "forget"}')
 
 
 def serve(name, section, dry_run):
-    """A worker: answers `describe`, `check`, `prepare`, `time` and `forget`, each as a dict."""
-    module = __import__(LOADERS[section])
-    os.environ["KERAS_BACKEND"] = "torch" if name == "ours on PyTorch" else "jax"
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # others use the device too
+    """Serve as the worker of a stack: answer JSON requests with a dict.
+
+    A request is `describe`, `prepare`, `time` or `forget`. `prepare` also checks the results.
+    """
+    module = __import__(SECTIONS[section])
+    os.environ["KERAS_BACKEND"] = "torch" if module.STACKS[name].on_torch else "jax"
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # others use it, too
     stack = module.STACKS[name](dry_run)
     prepared = {}
 
@@ -109,11 +118,12 @@ def serve(name, section, dry_run):
         if do == "time":
             return prepared["run"]()
         try:
-            if do == "check":
-                return {"error": stack.check(request["case"])}
-            prepared["run"], found = stack.prepare(request["case"])
-            return found
-        except Exception as error:  # a peer that cannot is a line of the table
+            error = stack.check(request["case"])
+            if not error <= request["tolerance"]:
+                return {"failed": f"WRONG by {error:.1e}"}
+            prepared["run"], result = stack.prepare(request["case"])
+            return {**result, "error": error}
+        except Exception as error:  # report it in the table
             return {"failed": f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"}
 
     workers.serve(answer)

@@ -4,21 +4,32 @@ import time
 
 import numpy as np
 
-TOLERANCE = 3e-2  # of bfloat16, relative to the largest number
+IN_TURN = False
 BASES = ("jax.nn, cuDNN", "jax.nn, XLA")
 HEADING = f"{'TFLOP/s':>8}"
-TOKENS = 16384  # of a batch
-LENGTHS = (1024, 2048, 4096, 8192, 16384, 32768)
+TOKENS = 16384  # tokens of a batch
 WINDOW = 1024
+PATTERNS = ("causal", "window", "padded", "alibi")
+# (dtype, head size, patterns, lengths), the most important first
+CASES = (
+    ("bfloat16", 64, PATTERNS, (1024, 4096)),
+    ("bfloat16", 64, ("causal", "window"), (16384,)),
+    ("float32", 64, ("causal", "padded"), (1024,)),
+    ("bfloat16", 128, ("causal", "window"), (4096, 16384)),
+    ("float32", 64, ("causal", "window"), (4096,)),
+    ("bfloat16", 64, ("causal", "window"), (32768,)),
+)
 
 
 def cases(dry_run):
-    """Pairs (title, case): every pattern of every length and head size, forward and both passes."""
-    for size in (8,) if dry_run else (64, 128):
-        for length in (32,) if dry_run else LENGTHS:
-            for pattern in ("causal", "window", "alibi", "padded"):
+    """Yield (title, case) for patterns, lengths, head sizes and dtypes, forward and both passes."""
+    chosen = (("bfloat16", 8, PATTERNS, (32,)), ("float32", 8, ("causal",), (32,)))
+    for dtype, size, patterns, lengths in chosen if dry_run else CASES:
+        for length in lengths:
+            for pattern in patterns:
                 for passes in ("forward", "both passes"):
                     case = {
+                        "dtype": dtype,
                         "batch": 2 if dry_run else max(1, TOKENS // length),
                         "length": length,
                         "check_length": 32 if dry_run else 512,
@@ -30,11 +41,16 @@ def cases(dry_run):
                         "backward": passes != "forward",
                     }
                     shape = "B{batch} T{length} N{heads} K{groups} H{size}".format(**case)
-                    yield f"{pattern}, {shape}, {passes}", case
+                    yield f"{pattern}, {dtype}, {shape}, {passes}", case
 
 
-def describe_speed(case, seconds, prepared):
-    """TFLOP/s of the pairs that are seen, by the products of both passes."""
+def tolerance(case):
+    """Return the tolerance relative to the largest value. For float32 it allows TF32 products."""
+    return 3e-2 if case["dtype"] == "bfloat16" else 5e-3
+
+
+def describe_speed(case, seconds, answer):
+    """Return the speed in TFLOP/s as text. Only visible pairs of query and key are counted."""
     length, window = case["length"], case["window"]
     seen = length * (length + 1) / 2
     if case["pattern"] == "window" and window < length:
@@ -42,65 +58,64 @@ def describe_speed(case, seconds, prepared):
     pairs = case["batch"] * case["heads"] * seen
     if case["pattern"] == "padded":
         lengths = row_lengths(case["batch"], length).astype("float64")
-        pairs = case["heads"] * float(np.sum(lengths * (lengths + 1) / 2))
+        pairs = case["heads"] * float(np.sum(lengths**2))
     products = 2 + 5 * case["backward"]
     return f"{2 * products * pairs * case['size'] / seconds / 1e12:8.1f}"
 
 
 def row_lengths(batch, length):
-    """How many tokens each row has, where they are padded: three quarters on average."""
+    """Return the number of tokens of each padded row, three quarters of `length` on average."""
     return np.linspace(length / 2, length, batch).round().astype("int32")
 
 
 def slopes(heads):
-    """ALiBi's slopes, for a number of heads that is a power of two."""
+    """Return ALiBi's slopes (N,). The number of heads must be a power of two."""
     return 2.0 ** (-8.0 / heads * np.arange(1, heads + 1, dtype="float32"))
 
 
 def arrays(case, length):
-    """Query (B, T, N, H), key and value (B, T, K, H), and the gradient of the output, float32."""
+    """Draw query (B, T, N, H), key, value (B, T, K, H) and the gradient of the output, float32."""
     random = np.random.default_rng(0)
     batch, size = case["batch"], case["size"]
     heads = [case["heads"], case["groups"], case["groups"], case["heads"]]
     return [random.standard_normal((batch, length, n, size), dtype="float32") for n in heads]
 
 
-def to_bfloat16(x):
-    """`x` rounded as bfloat16 rounds it, so that the definition has the numbers of the stacks."""
+def rounded(x, dtype):
+    """Round `x` to `dtype`, so that the definition has the same inputs as the stacks."""
     import ml_dtypes
 
-    return x.astype(ml_dtypes.bfloat16).astype("float32")
+    return x.astype(np.dtype(getattr(ml_dtypes, dtype, dtype))).astype("float32")
 
 
 def visible(case, index, lengths):
-    """Which pairs are seen: bool (B or 1, 1, T, T).
+    """Return the mask of visible pairs of query and key: bool (B or 1, 1, T or 1, T).
 
-    `index` is 0, 1, ..., T - 1, and `lengths` (B,) what `row_lengths` gives, of any library.
+    `index` is 0, 1, ..., T - 1, and `lengths` (B,) is the result of `row_lengths`. Both may be
+    arrays of NumPy, JAX or PyTorch.
     """
     i, j = index[:, None], index[None]
+    if case["pattern"] == "padded":  # an encoder
+        return j[None, None] < lengths[:, None, None, None]
     seen = (j <= i)[None, None]
-    if case["pattern"] == "window":
-        seen = seen & (i - j < case["window"])
-    if case["pattern"] == "padded":
-        seen = seen & (j < lengths[:, None, None, None])
-    return seen
+    return seen & (i - j < case["window"]) if case["pattern"] == "window" else seen
 
 
 def alibi(case, index, slopes):
-    """What is added to scores: float (1, N, T, T), -slope · |i - j|, of any library."""
+    """Return ALiBi's bias -slope · |i - j|, float (1, N, T, T), for arrays of any library."""
     return (-slopes[:, None, None] * abs(index[:, None] - index[None]))[None]
 
 
-def check_memory(case, length):
-    """Refuses to make a bias of more than 16 GB: a peer that has no other ALiBi cannot run."""
-    gigabytes = case["heads"] * length**2 * 2 / 2**30
+def check_memory(case, length, times=1):
+    """Raise a MemoryError if `times` a bfloat16 array (N, T, T) needs more than 16 GB."""
+    gigabytes = times * case["heads"] * length**2 * 2 / 2**30
     if gigabytes > 16:
-        raise MemoryError(f"the bias alone would be of {gigabytes:.0f} GB")
+        raise MemoryError(f"scores or bias would need {gigabytes:.0f} GB")
 
 
 def define(case, length):
-    """Output and the three gradients by the equation, in float32, and which queries are tokens."""
-    query, key, value, upstream = map(to_bfloat16, arrays(case, length))
+    """Compute attention by its definition in float32: output and gradients of query, key, value."""
+    query, key, value, upstream = (rounded(x, case["dtype"]) for x in arrays(case, length))
     tokens = np.ones((case["batch"], length), "bool")
     if case["pattern"] == "padded":
         tokens = np.arange(length) < row_lengths(case["batch"], length)[:, None]
@@ -130,31 +145,47 @@ def define(case, length):
 class Stack:
     """A stack whose attention is checked and timed.
 
-    Subclasses say what `attention(case, length)` is, a function of query, key and value, and how
-    it is compiled, run and measured.
+    Subclasses define `attention(case, length)`, which returns a function of query, key and value,
+    and how to compile, run and measure it.
     """
 
+    on_torch = False
+
     def __init__(self, dry_run):
-        self.dry_run = dry_run
+        self.dry_run, self.checked = dry_run, {}
 
     def check(self, case):
-        """The largest difference from the definition, relative to the largest number of each."""
+        """Return the largest difference from the definition, relative to the largest value.
+
+        It is computed once for all lengths.
+        """
         length = case["check_length"]
-        case = {**case, "window": min(case["window"], length // 4)}
-        found = self.outputs(case, length)
-        expected = define(case, length)[: len(found)]
+        case = {**case, "window": min(case["window"], length // 4), "batch": 2, "length": length}
+        key = tuple(case.values())
+        if key not in self.checked:
+            self.checked[key] = self.compare(case, length)
+        return self.checked[key]
+
+    def compare(self, case, length):
+        outputs = self.outputs(case, length)
+        expected = define(case, length)[: len(outputs)]
         errors = [
             np.abs(ours - theirs).max() / np.abs(theirs).max()
-            for ours, theirs in zip(found, expected, strict=True)
+            for ours, theirs in zip(outputs, expected, strict=True)
         ]
         return float(max(errors)) if np.all(np.isfinite(errors)) else float("inf")
 
     def outputs(self, case, length):
-        """The output, and `backward` the three gradients, as float32 arrays."""
+        """Return the output and, if `case["backward"]`, the three gradients, as float32 arrays."""
         raise NotImplementedError
 
     def prepare(self, case):
-        """(function that gives {"seconds": ...} of one run, dict with what is known of it)."""
+        """Compile a case.
+
+        Returns:
+            A function that returns {"seconds": time of a run}, and a dict of other results, such as
+            "megabytes".
+        """
         raise NotImplementedError
 
     def device(self):
@@ -163,15 +194,25 @@ class Stack:
     def forget(self):
         return {}
 
-    def repetitions(self, run):
-        """How many runs take a tenth of a second."""
-        start = time.perf_counter()
-        run()
-        return 1 if self.dry_run else max(1, round(0.1 / (time.perf_counter() - start)))
+    def timed(self, run, wait):
+        """Return a function that measures `run`, as often as takes a twentieth of a second."""
+        times = 1
+
+        def measure():
+            nonlocal times
+            start = time.perf_counter()
+            for _ in range(times):
+                outputs = run()
+            wait(outputs)
+            seconds = (time.perf_counter() - start) / times
+            times = 1 if self.dry_run else max(1, min(200, round(0.05 / seconds)))
+            return {"seconds": seconds}
+
+        return measure
 
 
 class JaxStack(Stack):
-    """What runs on JAX: compiled once, its memory as the compiler says."""
+    """A stack on JAX, compiled once. Memory comes from the compiler."""
 
     def device(self):
         import jax
@@ -202,58 +243,53 @@ class JaxStack(Stack):
     def inputs(self, case, length):
         import jax.numpy as jnp
 
-        return [jnp.asarray(x, "bfloat16") for x in arrays(case, length)]
+        return [jnp.asarray(x, case["dtype"]) for x in arrays(case, length)]
 
     def outputs(self, case, length):
         import jax
 
-        found = jax.jit(self.function(case, length))(*self.inputs(case, length))
-        return [np.asarray(x, "float32") for x in found]
+        outputs = jax.jit(self.function(case, length))(*self.inputs(case, length))
+        return [np.asarray(x, "float32") for x in outputs]
 
     def prepare(self, case):
         import jax
 
         inputs = self.inputs(case, case["length"])
         compiled = jax.jit(self.function(case, case["length"])).lower(*inputs).compile()
-        run = lambda: jax.block_until_ready(compiled(*inputs))  # noqa: E731
-        run()
-        times = self.repetitions(run)
-
-        def measure():
-            start = time.perf_counter()
-            for _ in range(times):
-                found = compiled(*inputs)
-            jax.block_until_ready(found)
-            return {"seconds": (time.perf_counter() - start) / times}
-
+        jax.block_until_ready(compiled(*inputs))
         memory = compiled.memory_analysis()
-        return measure, {"megabytes": memory.temp_size_in_bytes / 2**20} if memory else {}
+        result = {"megabytes": memory.temp_size_in_bytes / 2**20} if memory else {}
+        result["kernel"] = "cuDNN" if "__cudnn$fmha" in compiled.as_text() else "XLA"
+        return self.timed(lambda: compiled(*inputs), jax.block_until_ready), result
 
 
 class OursOnJax(JaxStack):
-    """`ka.attention.attend`, by the kernel that its rule picks."""
+    """`ka.attention.attend` with its default kernel."""
 
     def attention(self, case, length):
         import jax.numpy as jnp
 
-        import keras_attention as ka
-
-        terms = our_terms(ka, case)
-        if case["pattern"] == "padded":
-            lengths = jnp.asarray(row_lengths(case["batch"], length))
-            given = {"query_lengths": lengths, "key_lengths": lengths}
-            terms["mask"] = ka.attention.Visibility(terms["mask"], **given)
-        return lambda *heads: ka.attention.attend(*heads, return_weights=False, **terms)
+        return our_attention(case, jnp.asarray(row_lengths(case["batch"], length)))
 
 
-def our_terms(ka, case):
-    mask = ka.masks.Causal()
-    mask = mask & ka.masks.Window(case["window"]) if case["pattern"] == "window" else mask
-    return {"mask": mask, "position": "alibi" if case["pattern"] == "alibi" else None}
+def our_attention(case, lengths):
+    """Return `ka.attention.attend` with the terms of a case. `lengths` (B,) is for `padded`."""
+    import keras_attention as ka
+
+    mask, position = ka.masks.Causal(), None
+    if case["pattern"] == "window":
+        mask = mask & ka.masks.Window(case["window"])
+    if case["pattern"] == "padded":
+        mask = ka.attention.Visibility(query_lengths=lengths, key_lengths=lengths)
+    if case["pattern"] == "alibi":
+        position = "alibi"
+    return lambda *heads: ka.attention.attend(
+        *heads, return_weights=False, mask=mask, position=position
+    )
 
 
 class JaxNN(JaxStack):
-    """`jax.nn.dot_product_attention`, told as much as it takes."""
+    """`jax.nn.dot_product_attention` by cuDNN, with its own options for each pattern."""
 
     implementation = "cudnn"
 
@@ -261,27 +297,53 @@ class JaxNN(JaxStack):
         import jax
         import jax.numpy as jnp
 
-        given = {"is_causal": True}
+        options = {"is_causal": case["pattern"] != "padded"}
         if case["pattern"] == "window":
-            given["local_window_size"] = (case["window"] - 1, 0)
+            options["local_window_size"] = (case["window"] - 1, 0)
         if case["pattern"] == "alibi":
             check_memory(case, length)
-            index, each = jnp.arange(length), jnp.asarray(slopes(case["heads"]), "bfloat16")
-            given["bias"] = alibi(case, index, each)
+            index, each = jnp.arange(length), jnp.asarray(slopes(case["heads"]), case["dtype"])
+            options["bias"] = alibi(case, index, each)
         if case["pattern"] == "padded":
             lengths = jnp.asarray(row_lengths(case["batch"], length))
-            given |= {"query_seq_lengths": lengths, "key_value_seq_lengths": lengths}
+            options |= {"query_seq_lengths": lengths, "key_value_seq_lengths": lengths}
         return lambda *heads: jax.nn.dot_product_attention(
-            *heads, implementation=self.implementation, **given
+            *heads, implementation=self.implementation, **options
         )
 
 
 class JaxNNByXLA(JaxNN):
+    """`jax.nn.dot_product_attention` without cuDNN."""
+
     implementation = "xla"
+
+    def attention(self, case, length):
+        check_memory(case, length, case["batch"] * 2)  # scores are float32
+        return super().attention(case, length)
+
+
+class Keras(JaxStack):
+    """`keras.ops.dot_product_attention`, with a mask or bias if it is not only causal."""
+
+    def attention(self, case, length):
+        import jax.numpy as jnp
+        import keras
+
+        options = {"is_causal": case["pattern"] != "padded"}
+        if case["pattern"] in ("window", "padded"):
+            lengths = jnp.asarray(row_lengths(case["batch"], length))
+            options["mask"] = visible(case, jnp.arange(length), lengths)
+        if case["pattern"] == "alibi":
+            check_memory(case, length)
+            each = jnp.asarray(slopes(case["heads"]), case["dtype"])
+            options["bias"] = alibi(case, jnp.arange(length), each)
+        return lambda *heads: keras.ops.dot_product_attention(*heads, **options)
 
 
 class TorchStack(Stack):
-    """What runs on PyTorch, eagerly: its memory as the allocator says."""
+    """A stack on PyTorch in eager mode. Memory comes from the allocator."""
+
+    on_torch = True
 
     @property
     def place(self):
@@ -297,8 +359,9 @@ class TorchStack(Stack):
     def inputs(self, case, length):
         import torch
 
-        found = [torch.from_numpy(x).to(self.place, torch.bfloat16) for x in arrays(case, length)]
-        return [x.requires_grad_(case["backward"]) for x in found[:3]] + found[3:]
+        dtype = getattr(torch, case["dtype"])
+        tensors = [torch.from_numpy(x).to(self.place, dtype) for x in arrays(case, length)]
+        return [x.requires_grad_(case["backward"]) for x in tensors[:3]] + tensors[3:]
 
     def function(self, case, length):
         import torch
@@ -318,37 +381,22 @@ class TorchStack(Stack):
         return run
 
     def outputs(self, case, length):
-        found = self.function(case, length)(*self.inputs(case, length))
-        return [x.detach().float().cpu().numpy() for x in found]
+        outputs = self.function(case, length)(*self.inputs(case, length))
+        return [x.detach().float().cpu().numpy() for x in outputs]
 
     def prepare(self, case):
         import torch
 
         inputs, function = self.inputs(case, case["length"]), self.function(case, case["length"])
-        wait = torch.cuda.synchronize if self.place == "cuda" else lambda: None
-
-        def run():
+        if self.place == "cpu":
             function(*inputs)
-            wait()
-
-        run()
-        times = self.repetitions(run)
-
-        def measure():
-            before = None
-            if self.place == "cuda":
-                before = torch.cuda.memory_allocated()
-                torch.cuda.reset_peak_memory_stats()
-            start = time.perf_counter()
-            for _ in range(times):
-                function(*inputs)
-            wait()
-            found = {"seconds": (time.perf_counter() - start) / times}
-            if before is not None:
-                found["megabytes"] = (torch.cuda.max_memory_allocated() - before) / 2**20
-            return found
-
-        return measure, {}
+            return self.timed(lambda: function(*inputs), lambda _: None), {"kernel": ""}
+        result = {"kernel": kernel_name(lambda: function(*inputs))}
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        function(*inputs)
+        result["megabytes"] = (torch.cuda.max_memory_allocated() - before) / 2**20
+        return self.timed(lambda: function(*inputs), lambda _: torch.cuda.synchronize()), result
 
     def forget(self):
         import torch
@@ -358,24 +406,30 @@ class TorchStack(Stack):
         return {}
 
 
+def kernel_name(run):
+    """Return which attention kernel of PyTorch `run` uses on a GPU, found by its profiler."""
+    import torch
+
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        run()
+        torch.cuda.synchronize()
+    names = " ".join(event.key.lower() for event in profile.key_averages())
+    known = {"cudnn": "cuDNN", "flash": "flash", "fmha": "memory-efficient"}
+    return next((kind for part, kind in known.items() if part in names), "math")
+
+
 class OursOnTorch(TorchStack):
     """`ka.attention.attend` on PyTorch."""
 
     def attention(self, case, length):
         import torch
 
-        import keras_attention as ka
-
-        terms = our_terms(ka, case)
-        if case["pattern"] == "padded":
-            lengths = torch.from_numpy(row_lengths(case["batch"], length)).to(self.place)
-            given = {"query_lengths": lengths, "key_lengths": lengths}
-            terms["mask"] = ka.attention.Visibility(terms["mask"], **given)
-        return lambda *heads: ka.attention.attend(*heads, return_weights=False, **terms)
+        lengths = torch.from_numpy(row_lengths(case["batch"], length)).to(self.place)
+        return our_attention(case, lengths)
 
 
 class TorchSDPA(TorchStack):
-    """`scaled_dot_product_attention`, with a mask tensor where it is not causal alone."""
+    """`scaled_dot_product_attention`, with a mask tensor if it is not only causal."""
 
     def attention(self, case, length):
         import torch
@@ -385,7 +439,7 @@ class TorchSDPA(TorchStack):
 
         def attend(query, key, value):
             query, key, value = (x.transpose(1, 2) for x in (query, key, value))
-            if mask is not None and groups > 1:  # grouped heads beside a mask form all scores
+            if mask is not None and groups > 1:  # a mask needs all heads
                 key, value = (torch.repeat_interleave(x, groups, dim=1) for x in (key, value))
             output = torch.nn.functional.scaled_dot_product_attention(
                 query,
@@ -410,37 +464,15 @@ class TorchSDPA(TorchStack):
         if case["pattern"] != "alibi":
             return seen
         check_memory(case, length)
-        each = torch.from_numpy(slopes(case["heads"])).to(self.place, torch.bfloat16)
+        each = torch.from_numpy(slopes(case["heads"])).to(self.place, getattr(torch, case["dtype"]))
         return alibi(case, index, each).masked_fill_(~seen, float("-inf"))
-
-
-class HuggingFace(TorchSDPA):
-    """The function that models of transformers call with `attn_implementation="sdpa"`."""
-
-    def attention(self, case, length):
-        import types
-
-        from transformers.integrations.sdpa_attention import sdpa_attention_forward
-
-        mask, groups = self.mask(case, length), case["heads"] // case["groups"]
-        module = types.SimpleNamespace(
-            num_key_value_groups=groups, is_causal=True, training=False, config=None
-        )
-
-        def attend(*heads):
-            heads = [x.transpose(1, 2) for x in heads]
-            return sdpa_attention_forward(
-                module, *heads, attention_mask=mask, is_causal=mask is None
-            )[0]
-
-        return attend
 
 
 STACKS = {
     "ours on JAX": OursOnJax,
     "jax.nn, cuDNN": JaxNN,
     "jax.nn, XLA": JaxNNByXLA,
+    "Keras on JAX": Keras,
     "ours on PyTorch": OursOnTorch,
     "PyTorch SDPA": TorchSDPA,
-    "Hugging Face": HuggingFace,
 }

@@ -1,23 +1,23 @@
-"""Training steps of language models of each stack for `gpu.py`."""
+"""Training steps of language models on each stack, for `gpu.py`."""
 
 import gc
 import time
 
 import numpy as np
 
-TOLERANCE = 2e-2  # of the loss in bfloat16, relative to that in float32
+IN_TURN = True
 BASES = ("Hugging Face",)
 HEADING = f"{'tokens/s':>10} {'MFU':>5}"
 
-GPT_2_MEDIUM = {
-    "name": "GPT-2-medium",
+GPT_2 = {
+    "name": "GPT-2",
     "family": "gpt2",
     "vocabulary": 50257,
-    "layers": 24,
-    "heads": 16,
-    "groups": 16,
-    "width": 1024,
-    "inner": 4096,
+    "layers": 12,
+    "heads": 12,
+    "groups": 12,
+    "width": 768,
+    "inner": 3072,
     "length": 1024,
     "batch": 16,
 }
@@ -45,8 +45,8 @@ TINY = {
 
 
 def cases(dry_run):
-    """Pairs (title, case): a step with AdamW of each model, in bfloat16 over float32 weights."""
-    for case in (GPT_2_MEDIUM, LLAMA_1B):
+    """Yield pairs (title, case): an AdamW step of each model, in bfloat16 with float32 weights."""
+    for case in (GPT_2, LLAMA_1B):
         if dry_run:
             case = {**case, **TINY, "groups": 4 if case["family"] == "gpt2" else 2}
         shape = "B{batch} T{length} L{layers} D{width}".format(**case)
@@ -54,7 +54,7 @@ def cases(dry_run):
 
 
 def multiplied_weights(case):
-    """How many weights meet every token in a product: all but positions, norms and biases."""
+    """Count the weights that every token is multiplied by: all but positions, norms and biases."""
     width, inner = case["width"], case["inner"]
     shared = 2 * width * width * case["groups"] // case["heads"]
     feed_forward = (2 if case["family"] == "gpt2" else 3) * width * inner
@@ -64,43 +64,53 @@ def multiplied_weights(case):
 
 
 def step_flops(case):
-    """Of both passes: 6 for each weight and token, and the causal half of attention's products."""
+    """Compute the FLOPs of a step: 6 per weight and token, and those of causal attention."""
     tokens = case["batch"] * case["length"]
     attention = 6 * case["layers"] * case["length"] * case["width"]
     return tokens * (6 * multiplied_weights(case) + attention)
 
 
-def describe_speed(case, seconds, prepared):
-    """Tokens a second, and the share of the rate that this stack's largest product reaches."""
+def tolerance(case):
+    """Return the tolerance of the loss in bfloat16, relative to float32."""
+    return 2e-2
+
+
+def describe_speed(case, seconds, answer):
+    """Return tokens per second and the share of the measured peak rate (MFU) as text."""
     tokens = case["batch"] * case["length"] / seconds
-    return f"{tokens:10.0f} {step_flops(case) / seconds / prepared['product_flops']:5.2f}"
+    return f"{tokens:10.0f} {step_flops(case) / seconds / answer['product_flops']:5.2f}"
 
 
 def batch(case, length=None):
-    """Ids (B, T + 1), from 1 on: no padding."""
+    """Draw token ids (B, T + 1) without padding."""
     shape = (case["batch"], (length or case["length"]) + 1)
     return np.random.default_rng(0).integers(1, case["vocabulary"], shape).astype("int32")
 
 
 def fastest(run, wait, times=5):
-    """Seconds of the fastest of some runs."""
-    found = []
+    """Return the seconds of the fastest of `times` runs."""
+    results = []
     for _ in range(times):
         start = time.perf_counter()
         wait(run())
-        found.append(time.perf_counter() - start)
-    return min(found)
+        results.append(time.perf_counter() - start)
+    return min(results)
 
 
 class Stack:
     """A stack that trains a language model."""
 
+    on_torch = False
+
     def __init__(self, dry_run):
         self.dry_run = dry_run
-        self.side = 64 if dry_run else 8192  # of the product that says what the device reaches
+        self.side = 64 if dry_run else 8192  # size of the product that measures the peak rate
 
     def check(self, case):
-        """How far the loss of two layers in bfloat16 is from that in float32, relatively."""
+        """Return the relative difference between the losses in bfloat16 and float32.
+
+        The model is reduced to two layers.
+        """
         small = {**case, "layers": min(2, case["layers"]), "batch": 2}
         ids = batch(small, min(256, case["length"]))
         exact, rounded = self.losses(small, ids)
@@ -112,9 +122,9 @@ class Stack:
 
 
 class OursOnJax(Stack):
-    """`causal_language_model`, which promises that there is no padding, and `train_on_batch`.
+    """`causal_language_model` without padding, trained by `train_on_batch`.
 
-    Its memory is the most that the process ever had, earlier cases included.
+    Memory is the peak of the process since its start, so it includes earlier cases.
     """
 
     def device(self):
@@ -162,7 +172,8 @@ class OursOnJax(Stack):
         import keras
 
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        model.compile(keras.optimizers.AdamW(1e-4), loss, jit_compile=True)
+        adam = keras.optimizers.AdamW(1e-4)
+        model.compile(adam, loss, weighted_metrics=[], jit_compile=True)
         return model
 
     def losses(self, case, ids):
@@ -174,38 +185,73 @@ class OursOnJax(Stack):
                 layer.implementation = "dense"
         rounded = self.model(case, "mixed_bfloat16")
         rounded.set_weights(exact.get_weights())
-        return [
-            float(self.compiled(m).test_on_batch(ids[:, :-1], ids[:, 1:])) for m in (exact, rounded)
-        ]
+        return [float(self.compiled(m).test_on_batch(*self.feed(ids))) for m in (exact, rounded)]
+
+    def feed(self, ids):
+        """Return the inputs and the labels of a batch of token ids (B, T + 1)."""
+        return ids[:, :-1], ids[:, 1:]
 
     def prepare(self, case):
         import jax
-        import jax.numpy as jnp
 
-        x = jnp.ones((self.side, self.side), "bfloat16")
-        product = jax.jit(jnp.matmul)
-        jax.block_until_ready(product(x, x))
-        seconds = fastest(lambda: product(x, x), jax.block_until_ready)
-        model, ids = self.compiled(self.model(case, "mixed_bfloat16")), batch(case)
+        x = jax.random.normal(jax.random.key(0), (self.side, self.side), "bfloat16")
+        product = jax.jit(jax.numpy.matmul)
+        model, data = self.compiled(self.model(case, "mixed_bfloat16")), self.feed(batch(case))
 
         def run():
             start = time.perf_counter()
-            model.train_on_batch(ids[:, :-1], ids[:, 1:])  # waits for the loss
-            found = {"seconds": time.perf_counter() - start}
+            model.train_on_batch(*data)  # this waits for the loss
+            result = {"seconds": time.perf_counter() - start}
+            rate = 2 * self.side**3 / fastest(lambda: product(x, x), jax.block_until_ready)
             stats = jax.devices()[0].memory_stats()
             if stats:
-                found["megabytes"] = stats["peak_bytes_in_use"] / 2**20
-            return found
+                result["megabytes"] = stats["peak_bytes_in_use"] / 2**20
+            return {**result, "product_flops": rate}
 
         run(), run()
-        return run, {"product_flops": 2 * self.side**3 / seconds}
+        return run, {}
+
+
+class KerasHub(OursOnJax):
+    """A model of KerasHub, trained by `train_on_batch`."""
+
+    def model(self, case, policy):
+        import keras_hub
+
+        size = dict(
+            vocabulary_size=case["vocabulary"],
+            num_layers=case["layers"],
+            hidden_dim=case["width"],
+            intermediate_dim=case["inner"],
+            dropout=0.0,
+            dtype=policy,
+        )
+        models = keras_hub.models
+        if case["family"] == "gpt2":
+            backbone = models.GPT2Backbone(
+                num_heads=case["heads"], max_sequence_length=case["length"], **size
+            )
+            return models.GPT2CausalLM(backbone=backbone, preprocessor=None)
+        backbone = models.LlamaBackbone(
+            num_query_heads=case["heads"],
+            num_key_value_heads=case["groups"],
+            tie_word_embeddings=True,
+            **size,
+        )
+        return models.LlamaCausalLM(backbone=backbone, preprocessor=None)
+
+    def feed(self, ids):
+        inputs = {"token_ids": ids[:, :-1], "padding_mask": np.ones_like(ids[:, 1:], "bool")}
+        return inputs, ids[:, 1:]
 
 
 class HuggingFace(Stack):
     """A model of transformers with `attn_implementation="sdpa"`, autocast and `torch.compile`.
 
-    A dry run does not compile, which would take a minute.
+    A dry run skips `torch.compile`, which would take a minute.
     """
+
+    on_torch = True
 
     @property
     def place(self):
@@ -276,16 +322,14 @@ class HuggingFace(Stack):
         import torch
 
         wait = torch.cuda.synchronize if self.place == "cuda" else lambda: None
-        x = torch.ones((self.side, self.side), dtype=torch.bfloat16, device=self.place)
-        x @ x
-        seconds = fastest(lambda: x @ x, lambda _: wait())
+        x = torch.randn((self.side, self.side), dtype=torch.bfloat16, device=self.place)
         model = self.model(case, "sdpa").train()
         optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=self.place == "cuda")
         called = model if self.dry_run else torch.compile(model)
         ids = torch.from_numpy(batch(case)).long().to(self.place)
 
         def run():
-            found = {}
+            result = {}
             if self.place == "cuda":
                 torch.cuda.reset_peak_memory_stats()
             start = time.perf_counter()
@@ -293,13 +337,14 @@ class HuggingFace(Stack):
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
             wait()
-            found["seconds"] = time.perf_counter() - start
+            result["seconds"] = time.perf_counter() - start
             if self.place == "cuda":
-                found["megabytes"] = torch.cuda.max_memory_allocated() / 2**20
-            return found
+                result["megabytes"] = torch.cuda.max_memory_allocated() / 2**20
+            seconds = fastest(lambda: x @ x, lambda _: wait())
+            return {**result, "product_flops": 2 * self.side**3 / seconds}
 
         run(), run()
-        return run, {"product_flops": 2 * self.side**3 / seconds}
+        return run, {}
 
     def forget(self):
         import torch
@@ -310,4 +355,4 @@ class HuggingFace(Stack):
         return {}
 
 
-STACKS = {"ours on JAX": OursOnJax, "Hugging Face": HuggingFace}  # both have to fit a GPU at once
+STACKS = {"ours on JAX": OursOnJax, "KerasHub on JAX": KerasHub, "Hugging Face": HuggingFace}

@@ -1,12 +1,10 @@
-"""Digits that a language model of pixels draws: how likely it finds others, and who reads its own.
-
-Prints bits per dimension on the held-out fifth, beside those of a model that knows how often each
-pixel of a class has each level (with the best of five pseudo-counts, chosen on the held-out part,
-which favours it); the share of 1,000 drawn digits that a classifier reads as what was asked for;
-and the processor's minutes divided by two, which is what the training takes on two cores that do
-nothing else.
+"""Generation of digits with a language model over pixels: likelihood and recognizability.
 
     python benchmarks/image_generation.py --backup FOLDER [--classifier saved_models/digits-vit]
+
+Prints bits per dimension on the held-out fifth, and the same for a model of independent pixels per
+class (with the best of five pseudo-counts). Also prints the share of 1,000 generated digits that a
+classifier recognizes, and the CPU minutes of training divided by two.
 """
 
 import dataclasses
@@ -27,47 +25,49 @@ DRAWN = 1000
 
 
 def score_independent(preprocessor, train, test):
-    """Bits per dimension of a model whose pixels hang on the class alone."""
+    """Compute bits per dimension of a model where each pixel only depends on the class."""
     classes = len(preprocessor.labels)
     counts = np.zeros((classes, preprocessor.count, preprocessor.num_levels))
-    places = np.arange(preprocessor.count)
+    positions = np.arange(preprocessor.count)
     for number, *levels in train:
-        counts[number - preprocessor.num_levels, places, levels] += 1
-    found = []
+        counts[number - preprocessor.num_levels, positions, levels] += 1
+    means = []
     for pseudo in PSEUDO_COUNTS:
         shares = counts + pseudo
         shares /= shares.sum(axis=-1, keepdims=True)
-        bits = [-np.log2(shares[row[0] - preprocessor.num_levels, places, row[1:]]) for row in test]
-        found.append(float(np.mean(bits)))
-    return min(found)
+        bits = [
+            -np.log2(shares[row[0] - preprocessor.num_levels, positions, row[1:]]) for row in test
+        ]
+        means.append(float(np.mean(bits)))
+    return min(means)
 
 
 def score(task, digits, classifier, seed=0):
-    """Bits per dimension of the test part, and the share of drawn digits that are recognised."""
-    wanted = [digits.labels[k % len(digits.labels)] for k in range(DRAWN)]
-    read = ka.tasks.from_preset(classifier).predict(list(task.draw(wanted, seed=seed)))
-    right = np.mean([found.label == label for found, label in zip(read, wanted, strict=True)])
+    """Compute bits per dimension on the test split, and the share of recognized digits."""
+    expected = [digits.labels[k % len(digits.labels)] for k in range(DRAWN)]
+    read = ka.tasks.from_preset(classifier).predict(list(task.draw(expected, seed=seed)))
+    right = np.mean([result.label == label for result, label in zip(read, expected, strict=True)])
     return {**task.evaluate(digits), "recognised": round(float(right), 4)}
 
 
 if __name__ == "__main__":
     parser = make_parser(__doc__)
     parser.add_argument("--classifier", default=ROOT / "saved_models" / "digits-vit")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     digits, recipe = sources.load_digits(), RECIPES["image_generator/digits"]
-    keras.utils.set_random_seed(given.seed)
-    options = {**recipe.model, **dataclasses.asdict(recipe.data), "seed": given.seed}
+    keras.utils.set_random_seed(arguments.seed)
+    options = {**recipe.model, **dataclasses.asdict(recipe.data), "seed": arguments.seed}
     task = ka.tasks.ImageGenerator.from_data(digits, **options)
-    given.epochs = given.epochs or recipe.epochs
-    about = train(task, digits, given)
-    scores = score(task, digits, given.classifier)
+    arguments.epochs = arguments.epochs or recipe.epochs
+    report = train(task, digits, arguments)
+    scores = score(task, digits, arguments.classifier)
     encode = task.preprocessor
     parts = [encode(part.pixels, part.labels) for part in (digits.train, digits.dev)]
     independent = score_independent(
         encode, np.concatenate(parts), encode(digits.test.pixels, digits.test.labels)
     )
     below = round(1 - scores["bits_per_dimension"] / independent, 4)
-    about |= {**scores, "independent_pixels": round(independent, 4), "below": below, **task.scores}
-    if given.files:
-        about |= score_files(task, lambda task: score(task, digits, given.classifier))
-    print(json.dumps(about))
+    report |= {**scores, "independent_pixels": round(independent, 4), "below": below, **task.scores}
+    if arguments.files:
+        report |= score_files(task, lambda task: score(task, digits, arguments.classifier))
+    print(json.dumps(report))

@@ -1,13 +1,13 @@
-"""A checkpoint from its file to the first output: ours beside transformers and KerasHub.
-
-Prints the CPU seconds of the load and a first forward pass of 16 tokens, those of the imports
-before, and by how much anonymous memory grows to its peak, as the kernel counts it: pages of a
-mapped file are not in it, copies of them are; *whole* is the ratio with the imports. Each load is a
-process of its own, and the stacks take turns. Random weights, written by transformers: BERT-base in
-float32, and a Llama of 0.32 billion in bfloat16 that is computed in float32. Needs the extras
-backends and nlp.
+"""Loading of a checkpoint up to the first output, compared with transformers and KerasHub.
 
     python benchmarks/loading.py [--rounds 5] [--checkpoints bert llama] [--stacks ...]
+
+Prints the CPU seconds of loading with a first forward pass of 16 tokens, the CPU seconds of the
+imports, and how much anonymous memory grows to its peak. (Pages of a mapped file do not count,
+copies do.) *whole* is the ratio of CPU seconds including the imports. Each load runs in a new
+process, and the stacks take turns. transformers writes the checkpoints with random weights:
+BERT-base in float32, and a Llama of 0.32 billion parameters in bfloat16, which is loaded in
+float32. Needs the extras backends and nlp.
 """
 
 import argparse
@@ -33,7 +33,7 @@ LLAMA = dict(
 
 
 def write_checkpoint(name, folder):
-    """A folder as transformers writes it; prints how many numbers are in it."""
+    """Write a checkpoint with transformers, and print its number of parameters."""
     import torch
     import transformers
 
@@ -58,8 +58,8 @@ def keras_attention(name):
 
     def run(folder, ids):
         model = load(folder)
-        given = {"token_ids": ids, "segment_ids": np.zeros_like(ids)} if name == "bert" else ids
-        return model, keras.ops.convert_to_numpy(model(given))
+        inputs = {"token_ids": ids, "segment_ids": np.zeros_like(ids)} if name == "bert" else ids
+        return model, keras.ops.convert_to_numpy(model(inputs))
 
     return run
 
@@ -84,14 +84,14 @@ def keras_hub(name):
     import numpy as np
 
     def run(folder, ids):
-        # Its tasks want a tokenizer: so the backbone alone, and the logits as they make them.
+        # KerasHub's tasks require a tokenizer, so load the backbone and compute the logits.
         kind = keras_hub.models.BertBackbone if name == "bert" else keras_hub.models.LlamaBackbone
         model = kind.from_preset(str(folder), dtype="float32")
-        given = {"token_ids": ids, "padding_mask": np.ones_like(ids)}
+        inputs = {"token_ids": ids, "padding_mask": np.ones_like(ids)}
         if name == "bert":
-            given["segment_ids"] = np.zeros_like(ids)
-            return model, keras.ops.convert_to_numpy(model(given)["sequence_output"])
-        logits = model.token_embedding(model(given), reverse=True)
+            inputs["segment_ids"] = np.zeros_like(ids)
+            return model, keras.ops.convert_to_numpy(model(inputs)["sequence_output"])
+        logits = model.token_embedding(model(inputs), reverse=True)
         return model, keras.ops.convert_to_numpy(logits)
 
     return run
@@ -101,7 +101,7 @@ STACKS = {"transformers": hugging_face, "keras_attention": keras_attention, "Ker
 
 
 def work(stack, name, folder):
-    """In a process of its own: what came of it, by a line after the imports and one at the end."""
+    """Load a checkpoint in this process. Print a line after the imports, and one at the end."""
     import numpy as np
 
     run = STACKS[stack](name)
@@ -117,20 +117,22 @@ def work(stack, name, folder):
 
 
 def read_anonymous(process):
-    """MB of anonymous memory of a process, as Linux counts it."""
+    """Return the anonymous memory of a process in MB, from Linux."""
     with open(f"/proc/{process.pid}/status") as file:
         line = next(line for line in file if line.startswith("RssAnon"))
     return int(line.split()[1]) * 1024 / 1e6
 
 
 def load_once(stack, name, folder):
-    """What `work` says, and by how many MB its process grew."""
+    """Run `work` in a new process, and return its results and the growth of memory in MB."""
     asked = ("--work", stack, name, str(folder))
     pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    # Installed packages have bytecode beside them; a checkout has it where Python may write it.
-    known = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    process = subprocess.Popen([sys.executable, __file__, *asked], text=True, env=known, **pipes)
-    found = read_answer(process)
+    # Let Python cache our bytecode, because installed packages have theirs cached, too.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    process = subprocess.Popen(
+        [sys.executable, __file__, *asked], text=True, env=environment, **pipes
+    )
+    result = read_answer(process)
     before = peak = read_anonymous(process)
     answered = []
     reader = threading.Thread(target=lambda: answered.append(read_answer(process)))
@@ -141,7 +143,7 @@ def load_once(stack, name, folder):
         time.sleep(0.002)
     process.stdin.close()
     process.wait()
-    return {**found, **answered[0], "megabytes": peak - before}
+    return {**result, **answered[0], "megabytes": peak - before}
 
 
 def read_answer(process):
@@ -157,21 +159,21 @@ def main(names, stacks, rounds):
             command = [sys.executable, __file__, "--write", name, folder]
             written = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
             size = 4 * int(written.stdout.splitlines()[-1]) / 1e6
-            found = {stack: [] for stack in stacks}
+            result = {stack: [] for stack in stacks}
             for _ in range(rounds):
                 for stack in stacks:
-                    found[stack].append(load_once(stack, name, folder))
+                    result[stack].append(load_once(stack, name, folder))
         print(f"\n{name}: {size:.0f} MB in float32, {rounds} rounds")
         print(f"  {'':16} {'CPU s':>6} {'ratio':>6}  spread        {'wall s':>6} {'imports':>8}"
               f" {'whole':>6} {'MB':>6} {'of float32':>10}  output")  # fmt: skip
-        for stack, turns in found.items():
-            pairs = [a["cpu"] / b["cpu"] for a, b in zip(turns, found[stacks[0]], strict=True)]
+        for stack, turns in result.items():
+            pairs = [a["cpu"] / b["cpu"] for a, b in zip(turns, result[stacks[0]], strict=True)]
             cpu, wall, imports, most, total = (
                 statistics.median(turn[field] for turn in turns)
                 for field in ("cpu", "wall", "imports", "megabytes", "sum")
             )
             base, first = (
-                statistics.median(turn[field] for turn in found[stacks[0]])
+                statistics.median(turn[field] for turn in result[stacks[0]])
                 for field in ("cpu", "imports")
             )
             whole = (cpu + imports) / (base + first)
@@ -187,10 +189,10 @@ if __name__ == "__main__":
     parser.add_argument("--stacks", nargs="+", choices=STACKS, default=list(STACKS))
     parser.add_argument("--write", nargs=2, metavar=("NAME", "FOLDER"))
     parser.add_argument("--work", nargs=3, metavar=("STACK", "NAME", "FOLDER"))
-    given = parser.parse_args()
-    if given.write:
-        write_checkpoint(*given.write)
-    elif given.work:
-        work(*given.work)
+    arguments = parser.parse_args()
+    if arguments.write:
+        write_checkpoint(*arguments.write)
+    elif arguments.work:
+        work(*arguments.work)
     else:
-        main(given.checkpoints, given.stacks, given.rounds)
+        main(arguments.checkpoints, arguments.stacks, arguments.rounds)

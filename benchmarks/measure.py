@@ -1,4 +1,4 @@
-"""Measures things against each other: in turn, many times, and says how far to trust the result."""
+"""Compare the time of functions by running them in turn, and report the spread of the ratios."""
 
 import json
 import os
@@ -7,18 +7,20 @@ import subprocess
 import sys
 import time
 
-SECONDS = float(os.environ.get("BENCHMARK_SECONDS", 6))  # for each function, about
+SECONDS = float(os.environ.get("BENCHMARK_SECONDS", 6))  # approximate time of each function
 
 
 def compare(title, functions, base=None, seconds=SECONDS):
-    """Times functions in turn (A B C A B C ...) and prints a line for each.
+    """Time functions in turn (A B C A B C ...), and print a line for each.
 
     Args:
-        functions: dict, name -> function of no arguments that waits for its result.
-        base: the name that ratios refer to; the first by default.
+        title: str, printed above the table.
+        functions: dict, name -> function without arguments that waits for its result.
+        base: the name of the function that ratios refer to. None means the first.
+        seconds: float, the approximate time for each function.
 
     Returns:
-        dict, name -> ratio of the medians.
+        dict, name -> median time divided by the median time of `base`.
     """
     base = base or next(iter(functions))
     times = {name: [] for name in functions}
@@ -33,11 +35,11 @@ def compare(title, functions, base=None, seconds=SECONDS):
     print(f"  {'':42} {'ms':>9} {'CPU ms':>9} {'ratio':>6}  spread (quarter to three quarters)")
     reference = [wall for wall, _ in times[base]]
     ratios = {}
-    for name, found in times.items():
-        walls = [wall for wall, _ in found]
+    for name, seconds in times.items():
+        walls = [wall for wall, _ in seconds]
         pairs = sorted(a / b for a, b in zip(walls, reference, strict=True))
         low, high = (pairs[round(q * (len(pairs) - 1))] for q in (0.25, 0.75))
-        wall, cpu = statistics.median(walls), statistics.median(cpu for _, cpu in found)
+        wall, cpu = statistics.median(walls), statistics.median(cpu for _, cpu in seconds)
         ratios[name] = wall / statistics.median(reference)
         print(
             f"  {name:42} {wall * 1e3:9.1f} {cpu * 1e3:9.1f} {ratios[name]:6.2f}"
@@ -53,7 +55,10 @@ def _timed(run):
 
 
 def peak_memory(script, *arguments):
-    """Runs `script` with `arguments` in a process of its own: what `report_memory` says there."""
+    """Run a script in a new process, and return what its `report_memory` prints, as a dict.
+
+    If the script fails, return {"failed": reason}.
+    """
     done = subprocess.run(
         [sys.executable, script, *map(str, arguments)],
         capture_output=True,
@@ -67,7 +72,7 @@ def peak_memory(script, *arguments):
 
 
 def report_memory(run):
-    """Prints, as JSON, by how many MB the process grows while `run` runs, and its seconds."""
+    """Call `run`, and print as JSON how much this process grew (MB), and the seconds of a call."""
     before = _memory("VmRSS")
     run()
     start = time.perf_counter()
@@ -77,7 +82,7 @@ def report_memory(run):
 
 
 def _memory(field):
-    """MB, from what Linux says of this process: VmRSS is now, VmHWM the most there ever was."""
+    """Return the memory of this process in MB, from Linux: VmRSS is now, VmHWM is the peak."""
     with open("/proc/self/status") as file:
         line = next(line for line in file if line.startswith(field))
     return int(line.split()[1]) / 1024

@@ -1,14 +1,15 @@
-"""MiniLM's real weights: outputs beside PyTorch, and what its LiteRT files keep and take.
-
-Prints the largest difference of hidden states and the least cosine of embeddings on real sentences;
-of each LiteRT file its size, cosines, and how often the nearest sentence is the same; the time of a
-text of 16, 64 and 128 tokens beside PyTorch in float32 and with its dynamic int8, on one thread.
+"""MiniLM with its real weights: outputs compared with PyTorch, and size and time of LiteRT files.
 
     python benchmarks/minilm.py CHECKPOINT SENTENCES [--files FOLDER]
 
-CHECKPOINT is a folder with all-MiniLM-L6-v2 as Hugging Face has it, SENTENCES a file with one text
-on each line: 234 are taken, and 100 others calibrate full int8. FOLDER keeps the LiteRT files, and
-those that are there are not written again. Needs PyTorch and transformers (the extra `backends`).
+Prints the largest difference of hidden states from PyTorch's, and the smallest cosine similarity of
+embeddings, on real sentences. For each LiteRT file it prints the size, cosine similarities, how
+often the nearest sentence is the same, and the time for 16, 64 and 128 tokens on one thread,
+compared with PyTorch in float32 and with dynamic int8.
+
+CHECKPOINT is a folder with Hugging Face's all-MiniLM-L6-v2. SENTENCES is a file with one text per
+line: 234 are compared, and 100 others calibrate full int8. The LiteRT files are written to FOLDER.
+Files that already exist there are reused. Needs PyTorch and transformers (the extra `backends`).
 """
 
 import argparse
@@ -29,21 +30,21 @@ FILES = (None, "float16", "int8_weights", "int8")
 
 
 def read_texts(path):
-    """Sentences to compare, and others to calibrate with."""
+    """Return two lists: sentences to compare, and sentences for calibration."""
     lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
     texts = list(dict.fromkeys(line for line in lines if len(line.split()) > 4))
     return texts[:COUNT], texts[COUNT : COUNT + CALIBRATING]
 
 
 def make_peers(checkpoint):
-    """The original in PyTorch, in float32 and with its linear layers in int8."""
+    """Return {name: function of ids} of the original model in PyTorch, in float32 and in int8."""
     import torch
     import transformers
 
     torch.set_num_threads(1)
     whole = transformers.AutoModel.from_pretrained(checkpoint).eval()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it has a successor outside of PyTorch
+        warnings.simplefilter("ignore")  # PyTorch warns that `quantize_dynamic` is deprecated
         small = torch.ao.quantization.quantize_dynamic(whole, {torch.nn.Linear}, dtype=torch.qint8)
 
     def run(network, ids):
@@ -58,7 +59,7 @@ def make_peers(checkpoint):
 
 
 def embed(hidden):
-    """The mean of the tokens, of length 1."""
+    """Average the hidden states over tokens, and normalize the result to length 1."""
     vector = hidden[0].mean(0)
     return vector / np.linalg.norm(vector)
 
@@ -69,27 +70,30 @@ def nearest(vectors):
     return scores.argmax(1)
 
 
-def compare_vectors(found, expected):
-    cosines = (found * expected).sum(1) / np.linalg.norm(found, axis=1)
-    same = (nearest(found) == nearest(expected)).mean()
+def compare_vectors(actual, expected):
+    cosines = (actual * expected).sum(1) / np.linalg.norm(actual, axis=1)
+    same = (nearest(actual) == nearest(expected)).mean()
     return f"cosine min {cosines.min():.7f}, mean {cosines.mean():.7f}; same nearest {same:.3f}"
 
 
 def write_files(model, folder, calibration):
-    """{(quantization, length or None for a free one): path}; all fixed ones are of one text."""
+    """Export LiteRT files, and return {(quantization, length): path}.
+
+    A length of None means dynamic shapes. Files with a fixed length have batch size 1.
+    """
     files = {}
     for kind in FILES:
-        given = {"calibration": calibration} if kind == "int8" else {}
+        options = {"calibration": calibration} if kind == "int8" else {}
         for length in (None, *LENGTHS):
             path = files[kind, length] = folder / f"{kind}-{length}.tflite"
             shape = {} if length is None else {"batch_size": 1, "sequence_length": length}
             if not path.exists():
-                ka.export.to_litert(model, path, quantization=kind, **given, **shape)
+                ka.export.to_litert(model, path, quantization=kind, **options, **shape)
     return files
 
 
 def make_runner(path, ids):
-    """A function that runs a file on one thread."""
+    """Return a function that runs a LiteRT file on `ids` with one thread."""
     from ai_edge_litert.interpreter import Interpreter
 
     run = Interpreter(str(path), num_threads=1).get_signature_runner()
@@ -97,7 +101,7 @@ def make_runner(path, ids):
 
 
 def compare_outputs(texts, model, checkpoint, peers, tokenizer):
-    """The vectors of the original, after a comparison with those of the model."""
+    """Compare our embeddings with those of the original, and return the latter."""
     hidden = ka.pretrained.load(checkpoint, pooling=None)
     worst, expected, quantized, ours = 0.0, [], [], []
     for text in texts:
@@ -115,15 +119,15 @@ def compare_outputs(texts, model, checkpoint, peers, tokenizer):
 
 
 def main(checkpoint, sentences, folder):
-    texts, others = read_texts(sentences)
+    texts, calibration_texts = read_texts(sentences)
     model, peers = ka.pretrained.load(checkpoint), make_peers(checkpoint)
     tokenizer = ka.pretrained.tokenizer(checkpoint)
     expected = compare_outputs(texts, model, checkpoint, peers, tokenizer)
-    files = write_files(model, folder, [tokenizer([text]) for text in others])
+    files = write_files(model, folder, [tokenizer([text]) for text in calibration_texts])
     for kind in FILES:
         run, size = ka.export.load(files[kind, None]), files[kind, None].stat().st_size / 1e6
-        found = np.array([next(iter(run(tokenizer([text])).values()))[0] for text in texts])
-        print(f"LiteRT {kind or 'float32'}: {size:.1f} MB, {compare_vectors(found, expected)}",
+        actual = np.array([next(iter(run(tokenizer([text])).values()))[0] for text in texts])
+        print(f"LiteRT {kind or 'float32'}: {size:.1f} MB, {compare_vectors(actual, expected)}",
               flush=True)  # fmt: skip
     for length in LENGTHS:
         ids = np.full((1, length), 2023, "int32")
@@ -138,6 +142,6 @@ if __name__ == "__main__":
     parser.add_argument("checkpoint", type=pathlib.Path)
     parser.add_argument("sentences", type=pathlib.Path)
     parser.add_argument("--files", type=pathlib.Path, metavar="FOLDER")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        main(given.checkpoint, given.sentences, given.files or pathlib.Path(temporary))
+        main(arguments.checkpoint, arguments.sentences, arguments.files or pathlib.Path(temporary))

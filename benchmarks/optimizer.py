@@ -1,9 +1,9 @@
-"""`ka.training.AdamW` beside Keras's: a step of the optimizer alone, and of a whole model.
+"""`ka.training.AdamW` compared with Keras's AdamW: only the optimizer, and a whole training step.
 
     python benchmarks/optimizer.py
 
-The first part applies gradients as large as the variables, those of an encoder of 9.5 million
-weights; the second trains a classifier, a batch of which looks up 2,048 rows of its table.
+The first part applies dense gradients to an encoder with 9.5 million weights. The second part
+trains a classifier. Each of its batches looks up 2,048 rows of the embedding table.
 """
 
 import keras
@@ -17,7 +17,7 @@ KINDS = {"Keras": keras.optimizers.AdamW, "keras_attention": ka.training.AdamW}
 
 
 def make_apply(make):
-    """A function that applies gradients once."""
+    """Return a function that applies gradients once."""
     generator = np.random.default_rng(0)
     shapes = [(256, 256)] * 80 + [(256, 1024)] * 16 + [(1024,)] * 20 + [(256,)] * 80
     variables = [keras.Variable(generator.normal(size=x).astype("float32")) for x in shapes]
@@ -34,7 +34,10 @@ def make_apply(make):
 
 
 def make_step(make, size, **settings):
-    """A function that trains a classifier on a batch once."""
+    """Return a function that runs one training step of a classifier.
+
+    `size` is the number of rows of its embedding table.
+    """
     keras.utils.set_random_seed(0)
     model = ka.models.text_classifier(
         size, 2, num_layers=2, num_heads=4, hidden_dim=128, intermediate_dim=256

@@ -1,11 +1,12 @@
-"""Memory of attention whose sequence is split among eight devices, against one device's, on JAX.
+"""Memory of attention with the sequence split over eight devices, compared with one device, on JAX.
 
     python benchmarks/ring.py 16384
 
-Eight virtual devices of one CPU compute causal attention and its gradients by the kernel `ring`,
-and one device the same by `ring`, by `chunked` and by what it takes by default. Memory is what the
-compiler says of a device's program: its arguments, results, and all between. The numbers of both
-rings are compared, and of some rows with the definition in float64; the others are not run.
+Eight virtual devices of one CPU compute causal attention and its gradients with the kernel `ring`.
+One device does the same with the kernels `ring`, `chunked` and the default. The compiler reports
+the memory: arguments, results and intermediate results of the program of one device. The results of
+`ring` on eight devices and on one are compared, and some rows are compared with the definition in
+float64. The programs of the other kernels are only compiled.
 """
 
 import os
@@ -28,7 +29,10 @@ HEADS, SIZE = 4, 32
 
 
 def gradients(implementation):
-    """Output and gradients of causal attention as a function of query, key, value, upstream."""
+    """Return a function of query, key, value and upstream gradient.
+
+    It computes causal attention, and the gradients of query, key and value.
+    """
 
     def loss(query, key, value, upstream):
         output = ka.attention.attend(
@@ -42,28 +46,27 @@ def gradients(implementation):
         return (output * upstream).sum(), output
 
     def compute(*tensors):
-        (_, output), found = jax.value_and_grad(loss, (0, 1, 2), has_aux=True)(*tensors)
-        return (output, *found)
+        (_, output), slopes = jax.value_and_grad(loss, (0, 1, 2), has_aux=True)(*tensors)
+        return (output, *slopes)
 
     return compute
 
 
 def compile_program(implementation, length, sharding):
     shape = (1, length, HEADS, SIZE)
-    given = [jax.ShapeDtypeStruct(shape, "float32", sharding=sharding) for _ in range(4)]
-    return jax.jit(gradients(implementation), out_shardings=sharding).lower(*given).compile()
+    shapes = [jax.ShapeDtypeStruct(shape, "float32", sharding=sharding) for _ in range(4)]
+    return jax.jit(gradients(implementation), out_shardings=sharding).lower(*shapes).compile()
 
 
 def megabytes(program):
-    """What one device needs for a program."""
-    found = program.memory_analysis()
-    return (
-        found.argument_size_in_bytes + found.output_size_in_bytes + found.temp_size_in_bytes
-    ) / 2**20
+    """Return the memory in MB that a compiled program needs on one device."""
+    memory = program.memory_analysis()
+    sizes = memory.argument_size_in_bytes, memory.output_size_in_bytes, memory.temp_size_in_bytes
+    return sum(sizes) / 2**20
 
 
 def compute_rows(tensors, rows):
-    """Output and query gradients of some rows by the definition, float64 (rows, N, H) each."""
+    """Compute the output and the gradient of some queries by definition, float64 (rows, N, H)."""
     query, key, value, upstream = (x[0].astype("float64") for x in tensors)
     output, gradient = [], []
     for i in rows:
@@ -97,13 +100,15 @@ def main(length):
         print(f"one device, {name}: {used:.1f} MB, of which that is {ring / used:.4f}", flush=True)
     random = np.random.default_rng(0)
     tensors = [random.normal(size=(1, length, HEADS, SIZE)).astype("float32") for _ in range(4)]
-    found, whole = (
+    split_results, whole = (
         [np.asarray(x)[0] for x in program(*[jax.device_put(x, split) for x in tensors])]
         for program, split in (programs["eight devices"], programs["ring alone"])
     )
     rows = np.unique(random.integers(0, length, 64))
     exact = dict(zip(("output", "query"), compute_rows(tensors, rows), strict=True))
-    for name, ours, theirs in zip(("output", "query", "key", "value"), found, whole, strict=True):
+    for name, ours, theirs in zip(
+        ("output", "query", "key", "value"), split_results, whole, strict=True
+    ):
         print(f"{name}: differs from one device's by {difference(ours, theirs):.1e} of its scale")
         if name in exact:
             print(f"  64 rows from float64's by {difference(ours[rows], exact[name]):.1e}")

@@ -1,10 +1,10 @@
-"""Which runtimes, old and new, run our LiteRT files: every signature, compared with today's.
+"""Check which old and new runtimes run our LiteRT files with the same outputs as the current one.
 
     python benchmarks/runtimes.py [--runtimes ai-edge-litert==1.1.2 ...] [--files model.tflite ...]
 
-A runtime is fetched by pip into a folder of its own, and every signature runs in a process of its
-own, for one that crashes takes its process along. Without `--files` a file of every kind is made.
-The last line compares what was found with `minimum_runtime` of the reports.
+pip installs each runtime into its own folder. Every signature runs in its own process, because a
+runtime may crash. Without `--files` a file of every kind is exported. The last line lists results
+that contradict the `minimum_runtime` of the export reports.
 """
 
 import argparse
@@ -24,12 +24,12 @@ RUNTIMES = (
     *(f"ai-edge-litert=={v}" for v in ("1.0.1", "1.1.2", "1.2.0", "1.3.0", "1.4.0")),
     *(f"ai-edge-litert=={v}" for v in ("2.0.3", "2.1.6", "2.2.0", "2.3.0")),
 )
-# What a wheel needs that this environment has not.
+# {runtime: dependencies that this environment lacks}
 BESIDE = dict.fromkeys(("tflite-runtime==2.14.0", "ai-edge-litert==1.0.1"), ["numpy<2"])
-TOLERANCE = 1e-4  # kernels change from version to version
+TOLERANCE = 1e-4  # kernels of different versions round differently
 SECONDS = 120
 
-# What runs in the process: a runtime, a file, a signature, arrays in, arrays out.
+# The program of the process. Arguments: runtime, file, signature, files of inputs and outputs.
 CALL = """
 import sys
 import numpy as np
@@ -37,9 +37,9 @@ if sys.argv[1] == "tflite-runtime":
     from tflite_runtime.interpreter import Interpreter
 else:
     from ai_edge_litert.interpreter import Interpreter
-_, _, path, signature, given, found = sys.argv
+_, _, path, signature, input_file, output_file = sys.argv
 run = Interpreter(model_path=path).get_signature_runner(signature)
-np.savez(found, **run(**np.load(given)))
+np.savez(output_file, **run(**np.load(input_file)))
 """
 
 
@@ -59,8 +59,8 @@ def main():
         for runtime in arguments.runtimes:
             place = install(runtime, folder)
             cells = {file: [] for file in files}
-            for file, signature, given, expected in calls:
-                fault = run(runtime, place, file, signature, given, expected)
+            for file, signature, input_file, expected in calls:
+                fault = run(runtime, place, file, signature, input_file, expected)
                 cells[file].append(fault)
                 if fault:
                     notes.append(f"{runtime}, {label(file)}, {signature}: {fault}")
@@ -73,7 +73,7 @@ def main():
 
 
 def make_files(folder):
-    """A file of every kind, in `folder`."""
+    """Export a LiteRT file of every kind to `folder`, and return the paths."""
     import keras_attention as ka
     from keras_attention.generation import Beam
 
@@ -127,12 +127,12 @@ def make_files(folder):
 
 
 def label(file):
-    """A file's name; files of several folders may have the same."""
+    """Return the name of a file and of its folder, for tables."""
     return f"{file.parent.name}/{file.stem}"
 
 
 def calls_of(file, folder):
-    """(file, signature, file of inputs, expected outputs) of every signature."""
+    """Yield (file, signature, file of inputs, expected outputs) for every signature."""
     from ai_edge_litert.interpreter import Interpreter
 
     import keras_attention as ka
@@ -140,13 +140,13 @@ def calls_of(file, folder):
     for signature in Interpreter(str(file)).get_signature_list():
         runner = ka.export.load(file, signature)
         inputs = draw(runner)
-        given = folder / f"{label(file).replace('/', '.')}.{signature}.npz"
-        np.savez(given, **inputs)
-        yield file, signature, given, runner(inputs)
+        input_file = folder / f"{label(file).replace('/', '.')}.{signature}.npz"
+        np.savez(input_file, **inputs)
+        yield file, signature, input_file, runner(inputs)
 
 
 def draw(runner):
-    """Inputs for a signature: free axes are one row and 12 places."""
+    """Draw inputs for a signature. Dynamic axes get one row and 12 positions."""
     random, arrays = np.random.default_rng(0), {}
     details = runner.function.get_input_details()
     for name, dtype in runner.inputs.items():
@@ -163,7 +163,7 @@ def draw(runner):
 
 
 def is_new_enough(runtime, minimum):
-    """Whether `minimum_runtime` of a report says that a runtime runs the file."""
+    """Return whether a runtime is at least the `minimum_runtime` of a report."""
     name, version = runtime.split("==")
     keys = {"tflite-runtime": "tensorflow_lite", "ai-edge-litert": "ai_edge_litert"}
     least = minimum[keys[name]]
@@ -171,12 +171,12 @@ def is_new_enough(runtime, minimum):
 
 
 def is_a_failure(fault):
-    """Whether a signature did not run, which is another thing than other numbers."""
+    """Return whether `fault`, a result of `run`, says that a signature did not run at all."""
     return fault is not None and "is off by" not in fault
 
 
 def summarize(faults):
-    """A cell of the table: whether all signatures of a file ran and gave the same."""
+    """Return the text of a table cell: whether all signatures ran, with the same outputs."""
     if not any(faults):
         return "yes"
     if not any(map(is_a_failure, faults)):
@@ -185,7 +185,7 @@ def summarize(faults):
 
 
 def install(runtime, folder):
-    """Fetches a wheel; the folder to import it from."""
+    """Install a runtime with pip into its own folder, and return the folder."""
     place = folder / runtime
     for wheel in (runtime, *BESIDE.get(runtime, ())):
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
@@ -193,13 +193,13 @@ def install(runtime, folder):
     return place
 
 
-def run(runtime, place, file, signature, given, expected):
-    """None, or what is wrong."""
-    found = given.with_suffix(".found.npz")
-    found.unlink(missing_ok=True)
+def run(runtime, place, file, signature, input_file, expected):
+    """Run a signature, and return None, or a description of the failure or difference."""
+    output_file = input_file.with_suffix(".out.npz")
+    output_file.unlink(missing_ok=True)
     name = runtime.split("==")[0]
     done = subprocess.run(
-        [sys.executable, "-c", CALL, name, str(file), signature, str(given), str(found)],
+        [sys.executable, "-c", CALL, name, str(file), signature, str(input_file), str(output_file)],
         env=os.environ | {"PYTHONPATH": str(place)},
         capture_output=True,
         text=True,
@@ -208,7 +208,7 @@ def run(runtime, place, file, signature, given, expected):
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         return f"exit status {done.returncode}: {lines[-1] if lines else ''}"
-    with np.load(found) as outputs:
+    with np.load(output_file) as outputs:
         for output, array in expected.items():
             error = np.abs(outputs[output].astype("float64") - array).max()
             if not error <= TOLERANCE * max(1.0, np.abs(array).max()):

@@ -1,13 +1,13 @@
-"""Characters of Shakespeare: our language model beside nanoGPT's recipe in PyTorch, in turns.
-
-The recipe is nanoGPT's for a CPU (its README, "I only have a macbook"): 4 layers, 4 heads, 128
-wide, context 64, batches of 12, 2,000 iterations, no dropout; it reports a validation loss of 1.88.
-Ours is a model of that size with rotary positions and twice the learning rate, which needs fewer
-iterations, each of which takes longer: what counts is the loss after the same time. The stacks
-train in five turns, each in a process of its own; then each computes the loss of the whole
-validation text, the last tenth. Needs the extras data and torch.
+"""A character language model of Shakespeare, compared with nanoGPT's recipe in PyTorch.
 
     python benchmarks/shakespeare.py
+
+The recipe is nanoGPT's for a CPU (README, "I only have a macbook"): 4 layers, 4 heads, width 128,
+context 64, batches of 12, 2,000 iterations, no dropout. nanoGPT reports a validation loss of 1.88.
+Our model has the same size, rotary positions and twice the learning rate. Its iterations are slower
+but it needs fewer, so the losses are compared after the same time. Each stack trains in its own
+process, in five turns, and then computes the loss on the last tenth of the text. Needs the extras
+data and torch.
 """
 
 import argparse
@@ -24,7 +24,7 @@ ITERATIONS, TURNS = {"keras_attention": 900, "PyTorch": 2000}, 5
 
 
 def text():
-    """Ids of the characters (L,), and how many there are; the file of the data set, or TFDS."""
+    """Read the text from the file or TFDS, and return the ids (L,) and the vocabulary size."""
     folder = os.environ.get("KERAS_ATTENTION_DATA")
     path = pathlib.Path(folder or "") / "lm-tiny-shakespeare" / "input.txt"
     if folder and path.exists():
@@ -50,7 +50,7 @@ def batches(ids, seed=1):
 
 
 def in_order(ids):
-    """All windows of the validation text."""
+    """Return all windows of the validation text, in order: ids and labels, (windows, T) each."""
     count = (len(ids) - 1) // CONTEXT
     return ids[: count * CONTEXT].reshape(count, -1), ids[1 : count * CONTEXT + 1].reshape(
         count, -1
@@ -88,10 +88,10 @@ def with_keras(train, size, total):
         ),
         ka.training.MaskedSparseCategoricalCrossentropy(),
         steps_per_execution=20,
-        jit_compile=True,  # a third less time for so small a model
+        jit_compile=True,  # takes a third less time for such a small model
     )
     shapes = (tf.TensorSpec((BATCH, CONTEXT), "int32"),) * 2
-    stream = batches(train)  # goes on from turn to turn
+    stream = batches(train)  # continues from turn to turn
     data = tf.data.Dataset.from_generator(lambda: stream, output_signature=shapes).prefetch(20)
 
     def run(count):
@@ -148,8 +148,11 @@ def with_torch(train, size, total):
 
     model = Model()
     decayed = [weight for weight in model.parameters() if weight.dim() > 1]
-    others = [weight for weight in model.parameters() if weight.dim() < 2]
-    groups = [{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
+    not_decayed = [weight for weight in model.parameters() if weight.dim() < 2]
+    groups = [
+        {"params": decayed, "weight_decay": 0.1},
+        {"params": not_decayed, "weight_decay": 0.0},
+    ]
     optimizer = torch.optim.AdamW(groups, lr=PEAK, betas=(0.9, 0.99))
     data, done = batches(train), 0
 
@@ -181,7 +184,7 @@ STACKS = {"keras_attention": with_keras, "PyTorch": with_torch}
 
 
 def work(stack):
-    """Trains in turns, and scores when asked to."""
+    """Serve as the worker of a stack: train for one turn, or compute the score, on request."""
     total = ITERATIONS[stack]
     ids, size = text()
     train, validation = ids[: int(0.9 * len(ids))], ids[int(0.9 * len(ids)) :]
@@ -214,5 +217,5 @@ def main():
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--stack", choices=STACKS)
-    given = parser.parse_args()
-    work(given.stack) if given.stack else main()
+    arguments = parser.parse_args()
+    work(arguments.stack) if arguments.stack else main()

@@ -1,12 +1,11 @@
-"""Speech translation: English digits are spoken, German numbers written, after some minutes.
+"""Speech translation from spoken English digits to written German numbers.
 
     python benchmarks/speech_translation.py [--minutes 15] [--unseen yweweler]
 
-"seven two" is *zweiundsiebzig*: words change places. A small Conformer with a decoder, and CTC of
-the English words beside it, learns from waveforms joined of TFDS's `spoken_digit`, as
-`ka.data.spoken_numbers` does it, and is tested on recordings that training never heard, and on a
-speaker that it never heard. Minutes are those of all cores of the process, so that what else the
-machine does changes nothing.
+"seven two" is *zweiundsiebzig*: the order of words changes. A small Conformer with a decoder and a
+CTC loss over the English words is trained on waveforms of `ka.data.spoken_numbers`, which joins
+recordings of TFDS's `spoken_digit`. It is tested on other recordings of the same speakers, and on
+an unseen speaker. Minutes are CPU minutes divided by the number of cores.
 """
 
 import argparse
@@ -20,7 +19,7 @@ from training_runs import score_files
 import keras_attention as ka
 from keras_attention.data.made_up.spoken_digits import TOP_DB
 
-LONGEST = 128  # characters of a number
+LONGEST = 128  # characters of a written number
 
 
 def main():
@@ -31,22 +30,24 @@ def main():
     parser.add_argument("--strings", type=int, default=16_000)
     parser.add_argument("--max-digits", type=int, default=7)
     parser.add_argument(
-        "--top-db", type=float, nargs=2, default=TOP_DB, help="of `ka.data.spoken_numbers`"
+        "--top-db", type=float, nargs=2, default=TOP_DB, help="as in `ka.data.spoken_numbers`"
     )
     parser.add_argument("--tokens", choices=("characters", "subwords"), default="characters")
-    parser.add_argument("--vocabulary-size", type=int, default=128, help="of subwords")
+    parser.add_argument("--vocabulary-size", type=int, default=128, help="number of subwords")
     parser.add_argument("--ctc-weight", type=float, default=0.3)
     parser.add_argument("--label-smoothing", type=float, default=0.1)
-    parser.add_argument("--tested", type=int, default=500, help="strings of each test")
-    parser.add_argument("--model", type=json.loads, default={}, help="keywords of it, as JSON")
+    parser.add_argument("--tested", type=int, default=500, help="strings in each test")
+    parser.add_argument(
+        "--model", type=json.loads, default={}, help="keywords of the builder as JSON"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--data-dir")
     parser.add_argument("--files", action="store_true", help="score the LiteRT files, too")
     options = parser.parse_args()
     common = dict(seed=options.seed, data_dir=options.data_dir, max_digits=options.max_digits)
     trimmed = dict(top_db=None if options.whole else options.top_db) | common
-    others = [name for name in ka.data.made_up.spoken_digits.SPEAKERS if name != options.unseen]
-    seen = ka.data.spoken_numbers(options.strings, 0, options.tested, speakers=others, **trimmed)
+    speakers = [name for name in ka.data.made_up.spoken_digits.SPEAKERS if name != options.unseen]
+    seen = ka.data.spoken_numbers(options.strings, 0, options.tested, speakers=speakers, **trimmed)
     unseen = ka.data.spoken_numbers(0, 0, options.tested, speakers=[options.unseen], **common)
     task = ka.tasks.SpeechToText.from_data(
         seen,
@@ -76,7 +77,7 @@ def main():
             flush=True,
         )
     if options.files:
-        # On recordings: of noise a model that hears digits is sure of nothing.
+        # Compare files with the model on recordings, because outputs for noise are unstable.
         print(score_files(task, lambda task: task.evaluate(seen.test), seen.train[:8]))
 
 

@@ -1,7 +1,6 @@
-"""Trains a task as `fit` does, for a script that then tests it: it can stop, and go on.
+"""Train a task in a run that can be interrupted and resumed, for scripts that test it afterwards.
 
-The minutes that a script prints are the processor's divided by two, which is what the training
-takes on two cores that do nothing else.
+The scripts print the CPU minutes of training divided by two.
 """
 
 import argparse
@@ -21,7 +20,10 @@ FILES = "litert", "litert-int8"
 
 
 class ProcessorTime(keras.callbacks.Callback):
-    """Notes the processor's seconds of each epoch, across stops, and stops after some minutes."""
+    """Records the CPU seconds of each epoch in a file, and interrupts training after some minutes.
+
+    A resumed run continues the file. If `pause` is None, training is not interrupted.
+    """
 
     def __init__(self, path, pause):
         super().__init__()
@@ -38,19 +40,19 @@ class ProcessorTime(keras.callbacks.Callback):
             raise KeyboardInterrupt
 
 
-def make_parser(description, **others):
-    """A parser of the options of a run.
+def make_parser(description, **types):
+    """Return a parser for the options that all scripts share.
 
     Args:
-        description: str, of which the first line counts.
-        others: types of further numbers of the recipe, by their names.
+        description: str. Only its first line is used.
+        **types: name=type of additional numbers of the recipe.
     """
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--backup", type=pathlib.Path, required=True, help="folder of the run")
-    parser.add_argument("--minutes", type=float, help="of training, in which the rate falls")
-    for name, kind in (NUMBERS | others).items():
+    parser.add_argument("--minutes", type=float, help="limit of the training time")
+    for name, kind in (NUMBERS | types).items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind)
-    parser.set_defaults(numbers=("minutes", *NUMBERS, *others))
+    parser.set_defaults(numbers=("minutes", *NUMBERS, *types))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--pause", type=float, help="minutes; the same command then goes on")
     parser.add_argument("--save", type=pathlib.Path, help="folder for the preset")
@@ -58,29 +60,37 @@ def make_parser(description, **others):
     return parser
 
 
-def train(task, data, given, **options):
-    """Fits a task with the numbers that are `given`, and saves it where they say.
+def train(task, data, arguments, **options):
+    """Fit a task with the options in `arguments`, and save it.
 
     Returns:
-        dict for the printed line: parameters, minutes of two cores, and the numbers.
+        dict for the printed line: number of parameters, minutes on two cores, and the options.
     """
-    numbers = {name: getattr(given, name) for name in given.numbers}
+    numbers = {name: getattr(arguments, name) for name in arguments.numbers}
     options |= {name: value for name, value in numbers.items() if value is not None}
-    measure = ProcessorTime(given.backup.with_suffix(".cpu.json"), given.pause)
+    measure = ProcessorTime(arguments.backup.with_suffix(".cpu.json"), arguments.pause)
     try:
-        task.fit(data, backup_dir=given.backup, callbacks=[measure], seed=given.seed, **options)
+        task.fit(
+            data, backup_dir=arguments.backup, callbacks=[measure], seed=arguments.seed, **options
+        )
     except KeyboardInterrupt:
-        sys.exit(f"interrupted; the epochs are kept in {given.backup}: run the command again.")
-    if given.save is not None:
-        task.save_to_preset(given.save, overwrite=True)
+        sys.exit(f"interrupted; the epochs are kept in {arguments.backup}: run the command again.")
+    if arguments.save is not None:
+        task.save_to_preset(arguments.save, overwrite=True)
     minutes = round(sum(measure.seconds.values()) / 60 / 2, 2)
     return {"parameters": task.model.count_params(), "two_cores": minutes, **options}
 
 
 def score_files(task, score, examples=None):
-    """What `score`, a function of a task, says of its LiteRT files: in float32, in int8 weights.
+    """Export a task to LiteRT in float32 and with int8 weights, and score both files.
 
-    They are compared with the model on raw `examples`, or on what the task makes up.
+    Args:
+        task: the task.
+        score: function of a task. It is called with a task that runs a file.
+        examples: raw examples to compare the files with the model on. None generates inputs.
+
+    Returns:
+        dict, "litert" and "litert-int8" -> result of `score`.
     """
     with tempfile.TemporaryDirectory() as folder:
         preset = pathlib.Path(folder, "preset")

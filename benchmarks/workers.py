@@ -1,5 +1,6 @@
-"""One process for each stack, which work in turn: A B C A B C, and never at the same time."""
+"""Worker processes, one per stack, which work in turn (A B C A B C) and never at the same time."""
 
+import concurrent.futures
 import json
 import statistics
 import subprocess
@@ -8,7 +9,7 @@ import time
 
 
 class Worker:
-    """A process that runs `script arguments`, and `serve` in it."""
+    """A process that runs `script` with `arguments`. The script must call `serve`."""
 
     def __init__(self, script, *arguments):
         command = [sys.executable, script, *map(str, arguments)]
@@ -16,7 +17,7 @@ class Worker:
         self.process = subprocess.Popen(command, **pipes)
 
     def ask(self, request):
-        """What the worker answers to `request`, a word or a number."""
+        """Send a request, one line of text, and return the answer of the worker, a dict."""
         print(request, file=self.process.stdin, flush=True)
         for line in self.process.stdout:
             if line.startswith("@"):
@@ -29,16 +30,30 @@ class Worker:
 
 
 def serve(answer):
-    """Answers every line of standard input with `answer(line)`, a dict, and how long that took."""
+    """Answer every line of standard input with the dict `answer(line)`, and how long it took."""
     for line in sys.stdin:
         cpu, wall = time.process_time(), time.perf_counter()
-        found = answer(line.strip())
+        result = answer(line.strip())
         took = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
-        print("@" + json.dumps({**took, **(found or {})}), flush=True)
+        print("@" + json.dumps({**took, **(result or {})}), flush=True)
+
+
+def ask_groups(workers, groups, request):
+    """Send a request to all workers. Only workers of different groups work at the same time.
+
+    `groups` is {name: name of a group}. Return {name: answer}.
+    """
+
+    def ask_group(group):
+        return {n: w.ask(request) for n, w in workers.items() if groups[n] == group}
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        answers = pool.map(ask_group, sorted({groups[name] for name in workers}))
+        return {name: answer for part in answers for name, answer in part.items()}
 
 
 def in_turn(workers, request, rounds):
-    """`rounds` answers of each worker: dict, name -> list of dicts."""
+    """Send a request to each worker in turn, `rounds` times. Return {name: list of answers}."""
     answers = {name: [] for name in workers}
     for _ in range(rounds):
         for name, worker in workers.items():
@@ -47,12 +62,17 @@ def in_turn(workers, request, rounds):
 
 
 def ratios(answers, base, field="wall"):
-    """{name: (ratio of medians, lower and upper quarter of the ratios round by round)}."""
+    """Compute how the times of workers compare with those of the worker `base`.
+
+    Returns:
+        dict, name -> (ratio of the medians, lower quartile and upper quartile of the ratios per
+        round).
+    """
     reference = [answer[field] for answer in answers[base]]
-    found = {}
-    for name, given in answers.items():
-        times = [answer[field] for answer in given]
+    result = {}
+    for name, answers_by_round in answers.items():
+        times = [answer[field] for answer in answers_by_round]
         pairs = sorted(a / b for a, b in zip(times, reference, strict=True))
         quarters = (pairs[round(q * (len(pairs) - 1))] for q in (0.25, 0.75))
-        found[name] = statistics.median(times) / statistics.median(reference), *quarters
-    return found
+        result[name] = statistics.median(times) / statistics.median(reference), *quarters
+    return result

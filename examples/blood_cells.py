@@ -1,10 +1,11 @@
-"""Finds and counts blood cells under the microscope, and shows what each query looked at.
+"""Detect and count blood cells in microscope images, and draw the attention of each query.
 
     python examples/blood_cells.py [--train PATH --test PATH] [--made-up]
 
-The pictures are TFDS's `bccd`, fetched once; PATH is COCO's JSON, and --made-up draws discs
-in place of cells, for a try without network. The best takes half an hour on two cores, a good one
-ten minutes; the way with exports and a model card is
+The images are TFDS's `bccd`, which is downloaded once, or those in PATH, a JSON file in COCO's
+format. With `--made-up` the images are drawn discs, which do not need a download. Training a good
+model takes ten minutes on two cores, and the best one half an hour. The following command trains
+the same model, exports it and writes a model card:
 `keras-attention train object_detector --dataset bccd --output DIR`.
 """
 
@@ -17,7 +18,7 @@ import keras_attention as ka
 
 
 def draw(count, seed, size=64):
-    """Pictures with one to three discs, large and dark or small and light."""
+    """Draw images with one to three discs, large and dark or small and light."""
     random = np.random.default_rng(seed)
     rows, columns = np.mgrid[:size, :size]
     examples = []
@@ -37,11 +38,11 @@ def draw(count, seed, size=64):
     return examples
 
 
-def read(given):
-    if given.made_up:
+def read(arguments):
+    if arguments.made_up:
         return ka.data.BoxedImage.collect(draw(300, 0), draw(50, 1), draw(50, 2))
-    if given.train is not None:
-        return ka.data.from_coco(train=given.train, test=given.test)
+    if arguments.train is not None:
+        return ka.data.from_coco(train=arguments.train, test=arguments.test)
     return ka.data.from_tfds_boxes("bccd")
 
 
@@ -51,17 +52,17 @@ if __name__ == "__main__":
     parser.add_argument("--test")
     parser.add_argument("--made-up", action="store_true")
     parser.add_argument("--epochs", type=int)
-    parser.add_argument("--minutes", type=float, help="of training, in which the rate falls")
-    parser.add_argument("--image-size", type=int, default=320, help="of the longer side")
-    parser.add_argument("--attention", default="attention.png", help="picture to write")
-    given = parser.parse_args()
-    data = read(given)
-    task = ka.tasks.ObjectDetector.from_data(data, image_size=given.image_size)
-    task.fit(data, epochs=given.epochs, minutes=given.minutes)
+    parser.add_argument("--minutes", type=float, help="limit of the training time")
+    parser.add_argument("--image-size", type=int, default=320, help="size of the longer side")
+    parser.add_argument("--attention", default="attention.png", help="figure to write")
+    arguments = parser.parse_args()
+    data = read(arguments)
+    task = ka.tasks.ObjectDetector.from_data(data, image_size=arguments.image_size)
+    task.fit(data, epochs=arguments.epochs, minutes=arguments.minutes)
     for name, score in task.evaluate(data).items():
         print(f"{name}: {100 * score:.1f} %")
-    picture = (data.test or data.dev)[0]
-    (found,) = task.predict([picture])
-    for label, count in collections.Counter(thing.label for thing in found).items():
-        print(f"{label}: {count} found, {picture.labels.count(label)} marked by people")
-    task.attention(picture, path=given.attention)
+    example = (data.test or data.dev)[0]
+    (detections,) = task.predict([example])
+    for label, count in collections.Counter(box.label for box in detections).items():
+        print(f"{label}: {count} detected, {example.labels.count(label)} annotated")
+    task.attention(example, path=arguments.attention)

@@ -1,13 +1,12 @@
-"""Learns to converse from dialogues, as sequence to sequence or as a language model, and does it.
+"""Train a chatbot on dialogues, with a sequence-to-sequence or a language model, and chat with it.
 
     python examples/chat.py [FILE] [--language-model] [--minutes 10]
 
-FILE holds dialogues: JSON lines, each with `turns`, a list of texts, or ChatterBot's YAML; without
-one they are made, of journeys. What is said afterwards is drawn from what such talk is made of: it
-knows nothing, and means nothing. An empty line ends it. A picture shows what each word of a reply
-looked at. The way with exports and a model card is
-`keras-attention train seq2seq_transformer --train FILE --output DIR`, and then
-`keras-attention predict DIR --chat`.
+FILE contains dialogues: JSON lines with `turns`, a list of strings, or ChatterBot's YAML. Without
+it, dialogues about journeys are generated. The replies imitate the style of the dialogues. Do not
+expect facts from them. An empty line ends the chat. A figure shows the attention of each word of a
+reply. To train the same model, export it and write a model card, run `keras-attention train
+seq2seq_transformer --train FILE --output DIR`. Then chat with `keras-attention predict DIR --chat`.
 """
 
 import argparse
@@ -21,7 +20,7 @@ QUESTIONS = ("How was it?", "And the weather?", "What was it like there?")
 
 
 def make_dialogues(count=600, seed=0):
-    """Talk of journeys, whose last turn needs the first."""
+    """Generate dialogues of three turns about journeys. The last turn depends on the first."""
     generator, dialogues = random.Random(seed), []
     for _ in range(count):
         city = generator.choice(list(CITIES))
@@ -31,7 +30,7 @@ def make_dialogues(count=600, seed=0):
 
 
 def read(file):
-    """The dialogues of a file, or some that are made."""
+    """Read the dialogues in a file, or generate some if `file` is None."""
     return make_dialogues() if file is None else ka.data.from_dialogue_files(train=file)
 
 
@@ -39,14 +38,14 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", nargs="?")
     parser.add_argument("--language-model", action="store_true")
-    parser.add_argument("--turns", type=int, default=3, help="of a context")
+    parser.add_argument("--turns", type=int, default=3, help="number of turns in a context")
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--attention", default="attention.png", help="picture to write")
-    given = parser.parse_args()
-    dialogues = read(given.file)
-    options = {} if given.file else {"vocabulary_size": 200}
-    if given.language_model:
+    parser.add_argument("--attention", default="attention.png", help="figure to write")
+    arguments = parser.parse_args()
+    dialogues = read(arguments.file)
+    options = {} if arguments.file else {"vocabulary_size": 200}
+    if arguments.language_model:
         text = ka.data.join_dialogues(dialogues)
         task = ka.tasks.CausalLM.from_data(
             text,
@@ -55,15 +54,15 @@ if __name__ == "__main__":
             mask=None,
             **options,
         )
-        task.fit(text, epochs=given.epochs, minutes=given.minutes)
+        task.fit(text, epochs=arguments.epochs, minutes=arguments.minutes)
         print(task.evaluate(text.dev))
-        task.attention(text.dev[0], path=given.attention)
+        task.attention(text.dev[0], path=arguments.attention)
     else:
-        pairs = ka.data.pair_dialogues(dialogues, given.turns)
+        pairs = ka.data.pair_dialogues(dialogues, arguments.turns)
         task = ka.tasks.Seq2SeqLM.from_data(pairs, **options)
-        task.fit(pairs, epochs=given.epochs, minutes=given.minutes)
+        task.fit(pairs, epochs=arguments.epochs, minutes=arguments.minutes)
         print(task.evaluate(pairs.dev))
-        task.attention(pairs.dev[0].source, path=given.attention)
+        task.attention(pairs.dev[0].source, path=arguments.attention)
     turns = []
     while line := input("> ").strip():
         turns += [line, task.reply([*turns, line])]

@@ -1,10 +1,10 @@
-"""Writes the tree of a sentence as a sequence of labels, and draws what each label looked at.
+"""Predict the constituency tree of a sentence as a sequence of labels, and draw its attention.
 
     python examples/constituency_trees.py [--train FILE --test FILE]
 
-FILE holds trees in brackets, as the Penn Treebank's .mrg; without one they are made of a small
-grammar. Whatever the model has learnt, what it writes is a tree over exactly the words of the
-sentence. The way with exports and a model card is
+FILE contains bracketed trees, like the .mrg files of the Penn Treebank. Without it, trees are
+generated from a small grammar. The model always predicts a valid tree over exactly the words of the
+sentence. The following command trains the same model, exports it and writes a model card:
 `keras-attention train constituency_parser --train FILE --output DIR`.
 """
 
@@ -30,7 +30,7 @@ WORDS = {
 
 
 def grow(label, generator, depth=0):
-    """A tree of the grammar."""
+    """Generate a random tree from the grammar, with `label` at its root."""
     if label in WORDS:
         return ka.data.ConstituencyTree(label, (generator.choice(WORDS[label]),))
     rule = generator.choice(GRAMMAR[label][: 2 if depth > 4 else None])
@@ -39,7 +39,7 @@ def grow(label, generator, depth=0):
 
 
 def read(train, test):
-    """Trees of files, or of the grammar."""
+    """Read trees from files, or generate them from the grammar if `train` is None."""
     if train is not None:
         return ka.data.from_bracketed_files(train=train, test=test)
     generator = random.Random(0)
@@ -53,13 +53,13 @@ if __name__ == "__main__":
     parser.add_argument("--test")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--sentence", default="the old cat saw a dog in the park .")
-    parser.add_argument("--attention", default="attention.png", help="picture to write")
-    given = parser.parse_args()
-    data = read(given.train, given.test)
-    size = {} if given.train else dict(num_layers=1, num_decoder_layers=1, hidden_dim=96)
+    parser.add_argument("--attention", default="attention.png", help="figure to write")
+    arguments = parser.parse_args()
+    data = read(arguments.train, arguments.test)
+    size = {} if arguments.train else dict(num_layers=1, num_decoder_layers=1, hidden_dim=96)
     task = ka.tasks.ConstituencyParser.from_data(data, **size)
-    task.fit(data, epochs=given.epochs)
+    task.fit(data, epochs=arguments.epochs)
     for name, score in task.evaluate(data).items():
         print(f"{name}: {100 * score:.1f} %")
-    print(task.predict([given.sentence])[0])
-    task.attention(given.sentence, path=given.attention)
+    print(task.predict([arguments.sentence])[0])
+    task.attention(arguments.sentence, path=arguments.attention)

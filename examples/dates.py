@@ -1,10 +1,10 @@
-"""Dates as people write them to ISO 8601: Bahdanau's network and the Transformer side by side.
+"""Convert written dates to ISO 8601, with Bahdanau's network and with a Transformer.
 
     python examples/dates.py [--pairs 50000] [--epochs 2]
 
-Both read a date in one of 33 locales, made with Babel from CLDR, character by character, and write
-what day it is. A picture for each shows what it looked at. Needs the extras nlp and viz. The way
-with exports and model cards is `keras-attention demo dates`.
+Both models read the characters of a date in one of 33 locales, which Babel generates from CLDR, and
+generate the date in ISO 8601. A figure for each model shows its attention. Needs the extras nlp and
+viz. To train the same models, export them and write model cards, run `keras-attention demo dates`.
 """
 
 import argparse
@@ -17,14 +17,14 @@ SHOWN = "Montag, 4. März 2024"
 
 
 def recurrent(sources, targets):
-    """Bahdanau et al. (2015): a bidirectional GRU that reads, and one that attends and writes."""
+    """Build a bidirectional GRU, and a GRU decoder with attention (Bahdanau et al., 2015)."""
     return ka.models.seq2seq_recurrent(
         sources, targets, hidden_dim=128, embedding_dim=64, dropout=0.0
     )
 
 
 def transformer(sources, targets):
-    """Vaswani et al. (2017), in small."""
+    """Build a small Transformer (Vaswani et al., 2017)."""
     return ka.models.seq2seq_transformer(
         sources,
         targets,
@@ -56,18 +56,18 @@ def train(model, batches, epochs):
 
 
 def write(model, characters, texts, **options):
-    """What the model writes for `texts`, token ids."""
+    """Generate the token ids of the ISO dates for a list of written dates."""
     ends = {"start_token_id": characters.start_token_id, "end_token_id": characters.end_token_id}
     return ka.generation.generate(model, characters(texts), 12, **ends, **options)
 
 
 def picture(model, characters, path):
-    """Draws what the model looked at for each character that it wrote for one date."""
+    """Draw the attention of each generated character for one date."""
     result = write(model, characters, [SHOWN], return_attention=True)
     text = characters.texts(result.ids)[0]
-    crossing = [name for name in result.attention if "cross" in name] or list(result.attention)
+    cross = [name for name in result.attention if "cross" in name] or list(result.attention)
     ka.visualization.attention_map(
-        result.attention[crossing[-1]],
+        result.attention[cross[-1]],
         characters.target.pieces(result.ids[0][: len(text) + 1]),  # and END
         characters.source.pieces(characters([SHOWN])[0]),
         heads="mean",

@@ -1,9 +1,10 @@
-"""Finds which word depends on which, and how, and draws how likely each is the head of each.
+"""Predict the head of each word and its relation, and draw the probability of each head.
 
     python examples/dependency_trees.py [--train FILE --test FILE]
 
-FILE is CoNLL-U, as Universal Dependencies publishes it; without one sentences are made of a small
-grammar. What is answered is always a tree. The way with exports and a model card is
+FILE is in CoNLL-U format, as in Universal Dependencies. Without it, sentences are generated from a
+small grammar. The predicted heads always form a tree. The following command trains a model on
+English EWT, exports it and writes a model card:
 `keras-attention train dependency_parser --dataset universal_dependencies/en_ewt --output DIR`.
 """
 
@@ -21,8 +22,11 @@ WORDS = {
 }
 
 
-def say_noun(generator, words, relation, head, preposition=None):
-    """Adds the words of a noun and what depends on it, as [word, head, relation]; its number."""
+def add_noun(generator, words, relation, head, preposition=None):
+    """Append a noun and its dependents to `words` as [word, head, relation].
+
+    Return the number of the noun, counted from 1.
+    """
     left = [] if preposition is None else [("case", preposition)]
     left.append(("det", generator.choice(WORDS["det"])))
     if generator.random() < 0.3:
@@ -34,23 +38,23 @@ def say_noun(generator, words, relation, head, preposition=None):
 
 
 def make_tree(generator):
-    """A sentence of a subject, a verb and an object, which something may be said of."""
+    """Generate a tree with a subject, a verb, an object, and sometimes a prepositional phrase."""
     words = []
-    subject = say_noun(generator, words, "nsubj", None)
+    subject = add_noun(generator, words, "nsubj", None)
     verb = len(words) + 1
     words[subject - 1][1] = verb
     words.append([generator.choice(WORDS["verb"]), 0, "root"])
-    thing = say_noun(generator, words, "obj", verb)
+    object_number = add_noun(generator, words, "obj", verb)
     if generator.random() < 0.6:
         preposition = generator.choice(WORDS["case"])
-        place = preposition == "in"  # where it happens; the others say which thing
-        relation, head = ("obl", verb) if place else ("nmod", thing)
-        say_noun(generator, words, relation, head, preposition)
+        # A phrase with "in" depends on the verb, others depend on the object.
+        relation, head = ("obl", verb) if preposition == "in" else ("nmod", object_number)
+        add_noun(generator, words, relation, head, preposition)
     return ka.data.DependencyTree(*zip(*words, strict=True))
 
 
 def read(train, test):
-    """Trees of files, or of the grammar."""
+    """Read trees from files, or generate them from the grammar if `train` is None."""
     if train is not None:
         return ka.data.from_conllu_trees(train=train, test=test)
     generator = random.Random(0)
@@ -64,14 +68,18 @@ if __name__ == "__main__":
     parser.add_argument("--test")
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--sentence", default="the old cat saw a dog in the park")
-    parser.add_argument("--attention", default="attention.png", help="picture to write")
-    given = parser.parse_args()
-    data = read(given.train, given.test)
-    size = {} if given.train else dict(num_layers=1, hidden_dim=64, embedding={"embedding_dim": 32})
+    parser.add_argument("--attention", default="attention.png", help="figure to write")
+    arguments = parser.parse_args()
+    data = read(arguments.train, arguments.test)
+    size = (
+        {}
+        if arguments.train
+        else dict(num_layers=1, hidden_dim=64, embedding={"embedding_dim": 32})
+    )
     task = ka.tasks.DependencyParser.from_data(data, **size)
-    task.fit(data, epochs=given.epochs)
+    task.fit(data, epochs=arguments.epochs)
     for name, score in task.evaluate(data).items():
         print(f"{name}: {100 * score:.1f} %")
-    for word in task.predict([given.sentence])[0]:
+    for word in task.predict([arguments.sentence])[0]:
         print(word)
-    task.attention(given.sentence, path=given.attention)
+    task.attention(arguments.sentence, path=arguments.attention)

@@ -1,9 +1,9 @@
-"""Handwritten digits with a vision transformer put together by hand, layer by layer.
+"""Classify handwritten digits with a vision transformer that is built layer by layer.
 
     python examples/digits.py [--epochs 30]
 
-Needs scikit-learn, which brings the pictures: 1,797 of 8 by 8 pixels. Writes a LiteRT file and a
-picture of what the model looked at to saved_models/digits-by-hand/.
+Needs scikit-learn, which contains the dataset: 1,797 images of 8 by 8 pixels. Writes a LiteRT file
+and an image of the attention to saved_models/digits-by-hand/.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import keras_attention as ka
 
 
 def build():
-    """The figure of the paper (Dosovitskiy et al., 2021), top to bottom, with parts of our own."""
+    """Build the model of Dosovitskiy et al. (2021), figure 1, with cosine scores and SwiGLU."""
     images = keras.Input((8, 8, 1), name="images")
     x = ka.blocks.PatchEmbedding(48, patch_size=2, num_prefix_tokens=1, position="learned")(images)
     for i in range(3):

@@ -1,11 +1,11 @@
-"""Draws handwritten digits, pixel by pixel: a language model whose tokens are levels of brightness.
+"""Generate handwritten digits pixel by pixel, with a language model over brightness levels.
 
     python examples/drawn_digits.py [--epochs N] [--ask 2026]
 
-The class comes first, and each pixel looks back on the class and on the pixels near it (Parmar et
-al., 2018; Chen et al., 2020). The 1,797 digits of 8 by 8 pixels come with scikit-learn. The way
-with exports and a model card is `keras-attention train image_generator --dataset digits --output
-DIR`.
+A sequence starts with the class of the digit, followed by its pixels. Each pixel attends to the
+class and to earlier pixels near it (Parmar et al., 2018, and Chen et al., 2020). The 1,797 digits
+of 8 by 8 pixels are part of scikit-learn. The following command trains the same model, exports it
+and writes a model card: `keras-attention train image_generator --dataset digits --output DIR`.
 """
 
 import argparse
@@ -15,11 +15,11 @@ from sklearn import datasets, model_selection
 
 import keras_attention as ka
 
-EACH = 8  # pictures of a class among the samples
+EACH = 8  # samples per class
 
 
 def load():
-    """The digits as `ka.data.Images`: a fifth is for testing, a tenth of the rest for choosing."""
+    """Load the digits: a fifth for testing, and a tenth of the others for validation."""
     digits = datasets.load_digits()
     pixels = (digits.images[..., None] / 16).astype("float32")
     train, test, train_labels, test_labels = model_selection.train_test_split(
@@ -32,7 +32,7 @@ def load():
 
 
 def draw_samples(task, labels, path):
-    """Writes a picture of drawn ones, a column for each class."""
+    """Save an image with generated digits, one column per class."""
     drawn = task.draw(list(labels) * EACH, seed=0)  # (n, H, W, 1)
     large = drawn.repeat(4, axis=1).repeat(4, axis=2)
     _, height, width, _ = large.shape
@@ -41,9 +41,9 @@ def draw_samples(task, labels, path):
 
 
 def print_drawn(task, digits, temperature):
-    """Prints a drawn picture of each of `digits`, two columns for a pixel."""
-    for picture in task.draw(list(digits), temperature=temperature):
-        for row in picture[:, :, 0]:
+    """Generate an image of each digit in a string, and print it with two characters per pixel."""
+    for image in task.draw(list(digits), temperature=temperature):
+        for row in image[:, :, 0]:
             print("".join(2 * " ░▒▓█"[level // 52] for level in row))
 
 
@@ -52,21 +52,21 @@ if __name__ == "__main__":
     parser.add_argument("--epochs", type=int, default=50)
     parser.add_argument("--ask", default="2026", help="digits to draw")
     parser.add_argument("--temperature", type=float)
-    parser.add_argument("--samples", default="samples.png", help="picture of drawn digits")
-    parser.add_argument("--attention", default="attention.png", help="picture of what one saw")
-    given = parser.parse_args()
+    parser.add_argument("--samples", default="samples.png", help="figure of generated digits")
+    parser.add_argument("--attention", default="attention.png", help="figure of the attention")
+    arguments = parser.parse_args()
     digits = load()
     task = ka.tasks.ImageGenerator.from_data(
         digits,
-        num_levels=17,  # as many as a pixel of these pictures has
+        num_levels=17,  # the number of levels in these images
         window=4,
         num_layers=3,
         intermediate_dim=256,
         dropout=0.3,
     )
-    task.fit(digits, epochs=given.epochs)
+    task.fit(digits, epochs=arguments.epochs)
     for name, score in task.evaluate(digits).items():
         print(f"{name}: {score:.3f}")
-    print_drawn(task, given.ask, given.temperature)
-    draw_samples(task, digits.labels, given.samples)
-    task.attention(given.ask[0], path=given.attention)
+    print_drawn(task, arguments.ask, arguments.temperature)
+    draw_samples(task, digits.labels, arguments.samples)
+    task.attention(arguments.ask[0], path=arguments.attention)

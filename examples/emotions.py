@@ -1,10 +1,11 @@
-"""Labels comments with any number of 28 emotions (GoEmotions, Demszky et al., 2020).
+"""Label each comment with any number of 28 emotions (GoEmotions, Demszky et al., 2020).
 
     python examples/emotions.py [--train FILE --test FILE] [--from CHECKPOINT]
 
-FILE is CSV, TSV or JSON lines with the columns `text` and `labels`; without one the comments are
-those of TensorFlow Datasets. CHECKPOINT is a folder of Hugging Face's files or an id, such as
-hf://sentence-transformers/all-MiniLM-L6-v2, to begin with. The way with exports and a model card is
+FILE is CSV, TSV or JSON lines with the columns `text` and `labels`. Without it, the comments come
+from TensorFlow Datasets. To fine-tune a checkpoint, pass CHECKPOINT: a folder with Hugging Face's
+files, or an id such as hf://sentence-transformers/all-MiniLM-L6-v2. The following command trains a
+model from scratch, exports it and writes a model card:
 `keras-attention train multi_label_classifier --dataset goemotions --output DIR`.
 """
 
@@ -22,18 +23,18 @@ SIGNS = {"joy": "what a joy", "anger": "how dare you", "surprise": "oh wow", "fe
 
 
 def make_up(count, seed):
-    """Comments that say the sign of each of their emotions, in any order, between other words."""
-    draw, made = random.Random(seed), []
+    """Generate comments that contain one phrase for each of their emotions, in random order."""
+    draw, comments = random.Random(seed), []
     for _ in range(count):
         labels = draw.sample(sorted(SIGNS), draw.randint(0, 3))
-        said = [SIGNS[label] for label in labels] + ["it is late", "so they say"]
-        draw.shuffle(said)
-        made.append(ka.data.MultiLabelText(", ".join(said), tuple(labels)))
-    return made
+        phrases = [SIGNS[label] for label in labels] + ["it is late", "so they say"]
+        draw.shuffle(phrases)
+        comments.append(ka.data.MultiLabelText(", ".join(phrases), tuple(labels)))
+    return comments
 
 
 def read(train, test, made_up):
-    """Comments of files, of TFDS, or made-up ones."""
+    """Read comments from files or TFDS, or generate them if `made_up`."""
     if made_up:
         return ka.data.MultiLabelText.collect(make_up(800, 0), test=make_up(200, 1))
     if train is not None:
@@ -46,19 +47,19 @@ if __name__ == "__main__":
     parser.add_argument("--train")
     parser.add_argument("--test")
     parser.add_argument("--from", dest="checkpoint")
-    parser.add_argument("--made-up", action="store_true", help="comments that need no data")
+    parser.add_argument("--made-up", action="store_true", help="make comments up")
     parser.add_argument("--epochs", type=int)
-    parser.add_argument("--attention", default="attention.png", help="picture to write")
-    given = parser.parse_args()
-    data = read(given.train, given.test, given.made_up)
-    if given.checkpoint:
-        task = ka.tasks.MultiLabelClassifier.from_preset(given.checkpoint)
+    parser.add_argument("--attention", default="attention.png", help="figure to write")
+    arguments = parser.parse_args()
+    data = read(arguments.train, arguments.test, arguments.made_up)
+    if arguments.checkpoint:
+        task = ka.tasks.MultiLabelClassifier.from_preset(arguments.checkpoint)
     else:
         task = ka.tasks.MultiLabelClassifier.from_data(data)
-    task.fit(data, epochs=given.epochs)
+    task.fit(data, epochs=arguments.epochs)
     for name, score in task.evaluate(data).items():
         print(f"{name}: {100 * score:.1f} %")
     for comment, labels in zip(COMMENTS, task.predict(COMMENTS), strict=True):
-        said = ", ".join(f"{label} ({100 * share:.0f} %)" for label, share in labels)
-        print(f"{comment} {said or 'no emotion'}")
-    task.attention(COMMENTS[0], path=given.attention)
+        emotions = ", ".join(f"{label} ({100 * share:.0f} %)" for label, share in labels)
+        print(f"{comment} {emotions or 'no emotion'}")
+    task.attention(COMMENTS[0], path=arguments.attention)

@@ -1,10 +1,11 @@
-"""Part-of-speech tags with the builder, from CoNLL-U files to a tagged sentence.
+"""Tag parts of speech: from CoNLL-U files to a tagged sentence, with a model builder.
 
     python examples/part_of_speech.py [--train T.conllu --dev D.conllu] [--picture P.png]
 
-Without files it reads English EWT below the folder that KERAS_ATTENTION_DATA names, or, if there is
-none, a handful of sentences beside the tests, which are too few to learn from. The long way with
-all of EWT, exports and scores is `keras-attention train sequence_labeler`.
+Without files it reads English EWT from the folder that KERAS_ATTENTION_DATA names. If this is not
+set, it reads a few sentences from the folder tests, which are too few for a useful model. To train
+on all of EWT, export the model and write a model card, run `keras-attention train
+sequence_labeler`.
 """
 
 import argparse
@@ -20,7 +21,7 @@ TINY = pathlib.Path(__file__).parent.parent / "tests" / "data" / "readers" / "ti
 EWT = "tfds-universal-dependencies/en_ewt-ud-{}.conllu.gz"
 
 
-def files():
+def find_files():
     folder = os.environ.get("KERAS_ATTENTION_DATA")
     if folder and (pathlib.Path(folder) / EWT.format("train")).exists():
         return tuple(pathlib.Path(folder) / EWT.format(part) for part in ("train", "dev"))
@@ -71,9 +72,9 @@ def main(train, dev, epochs, picture):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--train", type=pathlib.Path, default=files()[0])
-    parser.add_argument("--dev", type=pathlib.Path, default=files()[1])
+    parser.add_argument("--train", type=pathlib.Path, default=find_files()[0])
+    parser.add_argument("--dev", type=pathlib.Path, default=find_files()[1])
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--picture", type=pathlib.Path, help="where to draw what it looked at")
+    parser.add_argument("--picture", type=pathlib.Path, help="figure of the attention")
     arguments = parser.parse_args()
     main(arguments.train, arguments.dev, arguments.epochs, arguments.picture)

@@ -1,10 +1,11 @@
-"""Answers questions with words of a text, or says that the text has no answer.
+"""Answer questions with a span of a text, or decide that the text does not answer it.
 
     python examples/question_answering.py [--train FILE --test FILE] [--from CHECKPOINT]
 
-FILE is SQuAD's JSON, or QAMR's TSV; without one the questions are about made-up people, whose names
-are not those that it learns from. CHECKPOINT is a folder of Hugging Face's files or an id, such as
-hf://distilbert-base-uncased, to begin with. The way with exports and a model card is
+FILE is SQuAD's JSON or QAMR's TSV. Without it, the questions are about fictitious people, with
+different names in the test split. To fine-tune a checkpoint, pass CHECKPOINT: a folder with Hugging
+Face's files, or an id such as hf://distilbert-base-uncased. The following command trains a model
+from scratch, exports it and writes a model card:
 `keras-attention train question_answerer --train FILE --output DIR`.
 """
 
@@ -20,7 +21,7 @@ QUESTIONS = ("What did Edda Rasmussen sell?", "Where did Rasmussen come from?", 
 
 
 def read(train, test):
-    """Questions of files, or made-up ones."""
+    """Read questions from files, or generate them if `train` is None."""
     if train is not None:
         return ka.data.from_question_files(train=train, test=test)
     parts = {part: ka.data.facts(part, size) for part, size in (("train", 3000), ("test", 500))}
@@ -33,18 +34,17 @@ if __name__ == "__main__":
     parser.add_argument("--test")
     parser.add_argument("--from", dest="checkpoint")
     parser.add_argument("--epochs", type=int, default=8)
-    parser.add_argument("--attention", default="attention.png", help="picture to write")
-    given = parser.parse_args()
-    data = read(given.train, given.test)
-    if given.checkpoint:
-        task = ka.tasks.QuestionAnswerer.from_preset(given.checkpoint)
+    parser.add_argument("--attention", default="attention.png", help="figure to write")
+    arguments = parser.parse_args()
+    data = read(arguments.train, arguments.test)
+    if arguments.checkpoint:
+        task = ka.tasks.QuestionAnswerer.from_preset(arguments.checkpoint)
     else:
         task = ka.tasks.QuestionAnswerer.from_data(data)
-    task.fit(data, epochs=given.epochs)
+    task.fit(data, epochs=arguments.epochs)
     for name, score in task.evaluate(data).items():
         print(f"{name}: {100 * score:.1f} %")
-    for question, found in zip(
-        QUESTIONS, task.predict([(q, TEXT) for q in QUESTIONS]), strict=True
-    ):
-        print(f"{question} {found.answer or '(no answer)'} ({100 * found.probability:.0f} %)")
-    task.attention((QUESTIONS[0], TEXT), path=given.attention)
+    results = task.predict([(question, TEXT) for question in QUESTIONS])
+    for question, result in zip(QUESTIONS, results, strict=True):
+        print(f"{question} {result.answer or '(no answer)'} ({100 * result.probability:.0f} %)")
+    task.attention((QUESTIONS[0], TEXT), path=arguments.attention)

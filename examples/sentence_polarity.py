@@ -1,12 +1,13 @@
-"""Self-attention, convolution and recurrence on the same task: is a sentence for or against?
+"""Classify sentences as positive or negative, with attention, convolution and recurrence.
 
     python examples/sentence_polarity.py [--seeds 3] [--models Transformer CNN] [--made-up]
 
-A Transformer, a convolutional network (Kim, 2014) and a bidirectional GRU of the same size learn
-from 8,530 sentences of movie reviews (Pang and Lee, 2005) under the same recipe; a table says how
-good and how large they are and how long they took. The data is read below the folder that
-KERAS_ATTENTION_DATA names, or downloaded; with --made-up it is invented on the spot. The way with
-exports and a model card is `keras-attention train text_classifier --dataset sentence_polarity`.
+A Transformer, a convolutional network (Kim, 2014) and a bidirectional GRU of the same size are
+trained on 8,530 sentences of movie reviews (Pang and Lee, 2005) with the same recipe. A table lists
+their accuracy, size and training time. The dataset is read from the folder that
+KERAS_ATTENTION_DATA names, or downloaded. With `--made-up` sentences are generated instead. To
+train the default classifier, export it and write a model card, run `keras-attention train
+text_classifier --dataset sentence_polarity`.
 """
 
 import argparse
@@ -40,22 +41,22 @@ def transformer(vocabulary_size):
 
 
 def convolutional(vocabulary_size, filters=43, widths=(3, 4, 5)):
-    """Kim (2014), figure 1: filters over a few words each, and the largest answer of each."""
+    """Build the network of Kim (2014), figure 1: convolutions over words, and max pooling."""
     tokens = keras.Input((None,), dtype="int32")
     x = ka.blocks.TokenDropout(WORD_DROPOUT)(tokens)
     x = keras.layers.Embedding(vocabulary_size, WIDTH)(x)
     x = keras.layers.Dropout(DROPOUT)(x)
-    found = [
+    features = [
         keras.layers.Conv1D(filters, width, padding="same", activation="relu")(x)
         for width in widths
     ]
-    x = keras.layers.Concatenate()([keras.layers.GlobalMaxPooling1D()(each) for each in found])
+    x = keras.layers.Concatenate()([keras.layers.GlobalMaxPooling1D()(each) for each in features])
     x = keras.layers.Dropout(DROPOUT)(x)
     return keras.Model(tokens, keras.layers.Dense(2)(x), name="convolutional")
 
 
 def recurrent(vocabulary_size, units=48):
-    """A GRU forwards and one backwards; what they say after each word is pooled."""
+    """Build a bidirectional GRU with max pooling over all words."""
     tokens = keras.Input((None,), dtype="int32")
     x = ka.blocks.TokenDropout(WORD_DROPOUT)(tokens)
     x = keras.layers.Embedding(vocabulary_size, WIDTH, mask_zero=True)(x)
@@ -71,15 +72,18 @@ MODELS = {"Transformer": transformer, "CNN": convolutional, "RNN": recurrent}
 
 def load(made_up):
     if made_up:
-        return invented()
+        return make_texts()
     root = os.environ.get("KERAS_ATTENTION_DATA")
     return ka.data.sentence_polarity(
         pathlib.Path(root) / "sentiment-sentence-polarity" if root else None
     )
 
 
-def invented(count=600, seed=0):
-    """Sentences such as "a dull film , never a warm one": what is praised is what comes first."""
+def make_texts(count=600, seed=0):
+    """Generate sentences such as "a dull film , never a warm one ."
+
+    Their label is the polarity of the first adjective.
+    """
     draw = random.Random(seed).choice
     words = {
         "positive": ["warm", "clever", "moving", "rich"],
@@ -97,7 +101,7 @@ def invented(count=600, seed=0):
 
 
 def train(model, texts, words, epochs, seed):
-    """Trains `model`; returns how many seconds that took."""
+    """Train a model, and return the training time in seconds."""
     batches = ka.data.batches(texts.train, words, 64, shuffle=True, seed=seed)
     steps = len(batches) * epochs
     model.compile(
@@ -108,7 +112,7 @@ def train(model, texts, words, epochs, seed):
         ),
         ka.training.MaskedSparseCategoricalCrossentropy(label_smoothing=0.1),
         metrics=["accuracy"],
-        jit_compile=False,  # on a CPU four times as fast as with XLA
+        jit_compile=False,  # XLA takes four times as long on a CPU
     )
     dev = ka.data.batches(texts.dev, words, 256)
     start = time.perf_counter()
@@ -117,7 +121,7 @@ def train(model, texts, words, epochs, seed):
 
 
 def measure(name, texts, words, epochs, seeds):
-    """The last model, and a row of the table: means over the seeds."""
+    """Train a model with each seed, and return the last model and a row of the table."""
     scores, seconds = [], []
     test = ka.data.batches(texts.test, words, 256)
     for seed in range(seeds):
@@ -139,14 +143,16 @@ def measure(name, texts, words, epochs, seeds):
 def main(texts, models, epochs, seeds):
     print(texts)
     words = ka.data.TextPreprocessor.build(texts.train, texts.labels, min_count=2, lowercase=True)
-    table = Table("", "test accuracy", "parameters", "beside the words", "training")
+    table = Table("", "test accuracy", "parameters", "without the embeddings", "training")
     for name in models:
         model, row = measure(name, texts, words, epochs, seeds)
         table.add_row(*row)
     Console().print(table)
-    said = "a warm and clever film , never a dull one ."
-    shares = np.asarray(keras.ops.softmax(model(words([said]))))[0]
-    print(f"{name}: {said!r} is {words.labels.names[shares.argmax()]}, {100 * shares.max():.0f} %")
+    example = "a warm and clever film , never a dull one ."
+    shares = np.asarray(keras.ops.softmax(model(words([example]))))[0]
+    print(
+        f"{name}: {example!r} is {words.labels.names[shares.argmax()]}, {100 * shares.max():.0f} %"
+    )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Characters of Shakespeare: a small language model, its loss and what it writes.
+"""Train a small character language model on Shakespeare, and generate text.
 
     python examples/shakespeare.py [--text input.txt] [--steps 600]
 
-Without a file it reads tiny_shakespeare below the folder that KERAS_ATTENTION_DATA names, or, if
-there is none, one sonnet, which is too short to learn from. The long way with exports and scores
-is `keras-attention train causal_language_model --dataset tiny_shakespeare`.
+Without a file it reads tiny_shakespeare from the folder that KERAS_ATTENTION_DATA names. If this is
+not set, it trains on a few lines of a sonnet, which are too few for a useful model. The following
+command trains such a model, exports it and writes a model card:
+`keras-attention train causal_language_model --dataset tiny_shakespeare`.
 """
 
 import argparse
@@ -27,16 +28,16 @@ By chance or nature's changing course untrimm'd;
 """
 
 
-def shakespeare():
+def read_text():
     folder = os.environ.get("KERAS_ATTENTION_DATA")
     path = pathlib.Path(folder or "") / "lm-tiny-shakespeare" / "input.txt"
     return path.read_text("utf-8") if folder and path.exists() else SONNET
 
 
 def main(text, steps):
-    kept = int(0.9 * len(text))
-    characters = ka.data.Characters.build([text[:kept]])
-    train, validation = characters.encode([text[:kept], text[kept:]])
+    size = int(0.9 * len(text))
+    characters = ka.data.Characters.build([text[:size]])
+    train, validation = characters.encode([text[:size], text[size:]])
     model = ka.models.causal_language_model(
         len(characters),
         num_layers=4,
@@ -66,4 +67,4 @@ if __name__ == "__main__":
     parser.add_argument("--text", type=pathlib.Path)
     parser.add_argument("--steps", type=int, default=600)
     arguments = parser.parse_args()
-    main(arguments.text.read_text("utf-8") if arguments.text else shakespeare(), arguments.steps)
+    main(arguments.text.read_text("utf-8") if arguments.text else read_text(), arguments.steps)

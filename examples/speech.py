@@ -1,11 +1,12 @@
-"""Spoken digits to words: a Conformer hears strings of digits, whole and while they are spoken.
+"""Recognize strings of spoken digits with a Conformer, also as a stream while they are spoken.
 
     python examples/speech.py [--epochs 20] [--unseen yweweler] [--made-up]
 
-The recordings are TFDS's `spoken_digit`, joined to strings of 1 to 7 digits; one speaker is left
-out, to see how far the model gets with a voice it never heard. With --made-up digits are tones,
-invented on the spot. Writes saved_models/speech-by-hand/model.tflite: samples in, labels out.
-`keras-attention train speech_recognizer --dataset spoken_digit --output DIR` writes a card, too.
+The recordings are TFDS's `spoken_digit`, joined to strings of 1 to 7 digits. One speaker is left
+out, to test the model on an unseen voice. With `--made-up` the digits are tones. Writes
+saved_models/speech-by-hand/model.tflite, which maps audio samples to label ids. To train the same
+model and also write a model card, run `keras-attention train speech_recognizer --dataset
+spoken_digit --output DIR`.
 """
 
 import argparse
@@ -18,14 +19,14 @@ from keras_attention.data.made_up.spoken_digits import RATE, SPEAKERS, join_digi
 
 
 def load(unseen):
-    """(recordings of the others, strings of the one who is left out)."""
-    others = [name for name in SPEAKERS if name != unseen]
-    seen = ka.data.connected_digits(speakers=others)
+    """Return the recordings of all speakers but `unseen`, and test recordings of `unseen`."""
+    speakers = [name for name in SPEAKERS if name != unseen]
+    seen = ka.data.connected_digits(speakers=speakers)
     return seen, ka.data.connected_digits(0, 0, 250, speakers=[unseen]).test
 
 
-def invented():
-    """Digits that are tones, each speaker a little higher than the one before."""
+def make_tones():
+    """Generate each digit as a tone, with a slightly different pitch for each speaker."""
     draw = np.random.default_rng(0)
     time = np.arange(1600) / RATE
 
@@ -41,7 +42,7 @@ def invented():
 
 
 def listen(model, preprocessor, sound):
-    """Hears a recording in pieces of a tenth of a second, and shows what is known after each."""
+    """Recognize a recording in pieces of 0.1 seconds, and print the text as it grows."""
     stream, text = ka.generation.SpeechStream(model), ""
     for start in range(0, len(sound), RATE // 10):
         new = preprocessor.decode(stream.hear(sound[start : start + RATE // 10]))
@@ -52,12 +53,12 @@ def listen(model, preprocessor, sound):
 
 
 def main(seen, unseen, epochs, output):
-    task = ka.tasks.SpeechRecognizer.from_data(seen, chunk_size=8)  # hears at most 335 ms ahead
+    task = ka.tasks.SpeechRecognizer.from_data(seen, chunk_size=8)  # latency of at most 335 ms
     task.fit(seen, epochs=epochs)
     print("seen speakers", task.evaluate(seen))
     print("unseen speaker", task.evaluate(unseen))
     listen(task.model, task.preprocessor, seen.test[0].sound)
-    print(f"said: {seen.test[0].text}")
+    print(f"right: {seen.test[0].text}")
 
     output.mkdir(parents=True, exist_ok=True)
     print(task.export(output / "model.tflite", quantization="int8_weights"))
@@ -73,5 +74,5 @@ if __name__ == "__main__":
         "--output", type=pathlib.Path, default=pathlib.Path("saved_models/speech-by-hand")
     )
     arguments = parser.parse_args()
-    data = invented() if arguments.made_up else load(arguments.unseen)
+    data = make_tones() if arguments.made_up else load(arguments.unseen)
     main(*data, arguments.epochs, arguments.output)

@@ -1,12 +1,13 @@
-"""Speech to text in another language: English digits are heard, German numbers are written.
+"""Translate speech: from spoken English digits to a written German number.
 
     python examples/speech_translation.py [--epochs 30] [--unseen yweweler] [--made-up]
 
-"seven two" becomes "zweiundsiebzig": an encoder and a decoder that may write the end first. The
-recordings are TFDS's `spoken_digit`, joined to strings of 1 to 3 digits; one speaker is left out.
-With --made-up digits are tones, invented on the spot. Writes
-saved_models/speech-translation-by-hand/model.tflite: samples in, text out, in one file.
-`keras-attention train speech_to_text --dataset spoken_numbers --output DIR` writes a card, too.
+"seven two" becomes "zweiundsiebzig", so the last digit may have to be written first. The recordings
+are TFDS's `spoken_digit`, joined to strings of 1 to 3 digits. One speaker is left out, to test the
+model on an unseen voice. With `--made-up` the digits are tones. Writes a preset and a LiteRT file,
+which maps audio samples to text, to saved_models/speech-translation-by-hand/preset/. To train the
+same model and also write a model card, run `keras-attention train speech_to_text --dataset
+spoken_numbers --output DIR`.
 """
 
 import argparse
@@ -25,20 +26,20 @@ from keras_attention.data.made_up.spoken_digits import (
 
 
 def load(unseen):
-    """(recordings of the others, strings of the one who is left out)."""
-    others = [name for name in SPEAKERS if name != unseen]
-    seen = ka.data.spoken_numbers(speakers=others, max_digits=3, top_db=TOP_DB)
+    """Return the recordings of all speakers but `unseen`, and test recordings of `unseen`."""
+    speakers = [name for name in SPEAKERS if name != unseen]
+    seen = ka.data.spoken_numbers(speakers=speakers, max_digits=3, top_db=TOP_DB)
     return seen, ka.data.spoken_numbers(0, 0, 250, speakers=[unseen], max_digits=3).test
 
 
 def translate(recordings):
-    """With what is said as a German number."""
+    """Add the written German number to each recording as its translation."""
     name = make_number_namer("de")
     return [recording._replace(translation=name(recording.text)) for recording in recordings]
 
 
-def invented():
-    """Digits that are tones, each speaker a little higher than the one before."""
+def make_tones():
+    """Generate each digit as a tone, with a slightly different pitch for each speaker."""
     draw, time = np.random.default_rng(0), np.arange(1600) / RATE
 
     def speak(digit, voice):
@@ -57,8 +58,8 @@ def main(seen, unseen, epochs, output):
     task.fit(seen, epochs=epochs)
     print("seen speakers", task.evaluate(seen))
     print("unseen speaker", task.evaluate(unseen))
-    heard = seen.test[:5]
-    for recording, text in zip(heard, task.predict([x.sound for x in heard]), strict=True):
+    examples = seen.test[:5]
+    for recording, text in zip(examples, task.predict([x.sound for x in examples]), strict=True):
         print(f"{recording.text}: {text} (right: {recording.translation})")
 
     output.mkdir(parents=True, exist_ok=True)
@@ -66,8 +67,8 @@ def main(seen, unseen, epochs, output):
     path = output / "preset" / "model.tflite"
     print(ka.tasks.from_preset(output / "preset").export(path, quantization="int8_weights"))
     in_file = ka.tasks.from_preset(output / "preset", "litert")
-    assert all(isinstance(text, str) for text in in_file.predict([x.sound for x in heard]))
-    task.attention(min(heard, key=lambda x: len(x.sound)).sound, output / "attention.png")
+    assert all(isinstance(text, str) for text in in_file.predict([x.sound for x in examples]))
+    task.attention(min(examples, key=lambda x: len(x.sound)).sound, output / "attention.png")
 
 
 if __name__ == "__main__":
@@ -81,5 +82,5 @@ if __name__ == "__main__":
         default=pathlib.Path("saved_models/speech-translation-by-hand"),
     )
     arguments = parser.parse_args()
-    data = invented() if arguments.made_up else load(arguments.unseen)
+    data = make_tones() if arguments.made_up else load(arguments.unseen)
     main(*data, arguments.epochs, arguments.output)

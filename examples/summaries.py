@@ -1,15 +1,15 @@
-"""Summaries: reports are read, one line of what matters is written, in one LiteRT file.
+"""Summarize reports in one line, with a model that is exported as a single LiteRT file.
 
     python examples/summaries.py [--epochs 6] [--csv news.csv --max-length 512]
 
-A summary is a pair, as a translation is, only that the source is long: so each of its subwords
-attends to those within a window, which takes twice the time for twice the text. Without --csv the
-reports are made up: a dozen sentences about the day, and among them one of five events in one of
-ten places. All of these are in the training part: what is learnt is to find the sentence. Of a
-file pairs with more than --max-length subwords on a side are left out. Writes a preset,
-model.tflite and a picture of what each written subword looked at. `keras-attention train
+Summarization is sequence-to-sequence like translation, but the sources are long. So each subword
+only attends to a window, and the time grows linearly with the length. Without `--csv` the reports
+are generated: eleven unimportant sentences, and one about one of five events in one of ten places.
+The model must find this sentence. From a file, pairs with more than `--max-length` subwords in the
+source or target are left out. Writes a preset, model.tflite and an image of the attention. To train
+such a model, test every file and write a model card, run `keras-attention train
 seq2seq_transformer --train news.csv --text-column article --label-column summary --score rouge
---max-length 512 --output DIR` tests every file, too, and says so on its card.
+--max-length 512 --output DIR`.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import random
 
 import keras_attention as ka
 
-HAPPENED = {
+EVENTS = {
     "A fire broke out in {place} and burned until {day} morning.": "Fire in {place}.",
     "Heavy snow closed the schools of {place} on {day}.": "Snow closes schools in {place}.",
     "On {day} the mayor of {place} stepped down after nine years.": "Mayor of {place} resigns.",
@@ -27,7 +27,7 @@ HAPPENED = {
 }
 PLACES = ["Oslo", "Lima", "Kyoto", "Porto", "Accra", "Quito", "Riga", "Turin", "Perth", "Hanoi"]
 DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
-BESIDE = [
+FILLERS = [
     "Markets were quiet on {day}.",
     "It rained in {place} for most of the day.",
     "The museum of {place} is closed on {day}.",
@@ -39,29 +39,29 @@ BESIDE = [
 
 
 def make_up(count, seed):
-    """Reports of 12 sentences, one of which matters: places and days are in the others, too."""
+    """Generate reports of 12 sentences. Only one of them is about an event."""
     draw, pairs = random.Random(seed), []
 
     def fill(sentence, place):
         return sentence.format(place=place, day=draw.choice(DAYS))
 
     for _ in range(count):
-        place, (report, summary) = draw.choice(PLACES), draw.choice(list(HAPPENED.items()))
-        sentences = [fill(draw.choice(BESIDE), draw.choice(PLACES)) for _ in range(11)]
+        place, (report, summary) = draw.choice(PLACES), draw.choice(list(EVENTS.items()))
+        sentences = [fill(draw.choice(FILLERS), draw.choice(PLACES)) for _ in range(11)]
         sentences.insert(draw.randrange(12), fill(report, place))
         pairs.append(ka.data.Pair(" ".join(sentences), summary.format(place=place)))
     return pairs
 
 
-def main(pairs, output, size, numbers):
+def main(pairs, output, size, training):
     task = ka.tasks.Seq2SeqLM.from_data(
         pairs, score="rouge", mask=ka.masks.Window(32), position="rotary", **size
     )
-    task.fit(pairs, **numbers)
+    task.fit(pairs, **training)
     print("test", task.evaluate(pairs))
     reports = [pair.source for pair in pairs.test[:3]]
     for pair, summary in zip(pairs.test, task.predict(reports), strict=False):
-        print(f"{pair.source}\n  -> {summary} (wanted: {pair.target})")
+        print(f"{pair.source}\n  -> {summary} (right: {pair.target})")
 
     task.save_to_preset(output, overwrite=True)
     print(task.export(output / "model.tflite", quantization="int8_weights"))
@@ -73,25 +73,25 @@ def main(pairs, output, size, numbers):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=6)
-    parser.add_argument("--csv", type=pathlib.Path, help="pairs; a tenth is drawn to test")
-    parser.add_argument("--text", default="article", help="the column of texts")
-    parser.add_argument("--summary", default="summary", help="the column of summaries")
-    parser.add_argument("--max-length", type=int, default=512, help="subwords of a text")
-    parser.add_argument("--reports", type=int, default=2000, help="how many are made up")
+    parser.add_argument("--csv", type=pathlib.Path, help="pairs, of them a tenth to test")
+    parser.add_argument("--text", default="article", help="column with the text")
+    parser.add_argument("--summary", default="summary", help="column of summaries")
+    parser.add_argument("--max-length", type=int, default=512, help="maximum number of subwords")
+    parser.add_argument("--reports", type=int, default=2000, help="number of made-up reports")
     parser.add_argument(
         "--output", type=pathlib.Path, default=pathlib.Path("saved_models/summaries-by-hand")
     )
-    given = parser.parse_args()
-    size, numbers = {"max_length": given.max_length}, {"epochs": given.epochs}
-    if given.csv is None:
-        tested = max(1, given.reports // 20)
-        data = ka.data.Pair.collect(make_up(given.reports, 0), test=make_up(tested, 1))
+    arguments = parser.parse_args()
+    size, training = {"max_length": arguments.max_length}, {"epochs": arguments.epochs}
+    if arguments.csv is None:
+        tested = max(1, arguments.reports // 20)
+        data = ka.data.Pair.collect(make_up(arguments.reports, 0), test=make_up(tested, 1))
         size |= dict(num_layers=2, num_heads=4, hidden_dim=64, vocabulary_size=200)
-        size["dropout"] = 0.0  # with the recipe's it finds the event, and not the place
-        numbers |= dict(learning_rate=3e-3, batch_size=32)
+        size["dropout"] = 0.0  # with dropout it finds the event, but not the place
+        training |= dict(learning_rate=3e-3, batch_size=32)
     else:
         read = ka.data.from_pair_files(
-            train=given.csv, text_column=given.text, label_column=given.summary
+            train=arguments.csv, text_column=arguments.text, label_column=arguments.summary
         )
         data = ka.data.Pair.collect(read.train, test=read.dev)
-    main(data, given.output, size, numbers)
+    main(data, arguments.output, size, training)

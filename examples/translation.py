@@ -1,11 +1,11 @@
-"""German to English, from scratch: subwords, a Transformer, beam search, BLEU, a file for phones.
+"""Translate German to English, from scratch: subwords, Transformer, beam search, BLEU, LiteRT file.
 
     python examples/translation.py [--epochs 26] [--num-layers 3] [--output translation.tflite]
 
-Reads Multi30k (29,000 captions of pictures; Elliott et al., 2016) below the folder that
-KERAS_ATTENTION_DATA names, or makes up sentences of its own if there is none. Needs the extras nlp
-and export. The way with checkpoints and a model card is `keras-attention train seq2seq_transformer
---languages de-en --train train --dev val --test test_2016_flickr --output DIR`.
+Reads Multi30k (29,000 image captions, Elliott et al., 2016) from the folder that
+KERAS_ATTENTION_DATA names, or generates sentences if this is not set. Needs the extras nlp and
+export. To train the same model, save checkpoints and write a model card, run `keras-attention train
+seq2seq_transformer --languages de-en --train train --dev val --test test_2016_flickr --output DIR`.
 """
 
 import argparse
@@ -22,15 +22,15 @@ import keras_attention as ka
 def load():
     folder = pathlib.Path(os.environ.get("KERAS_ATTENTION_DATA", "")) / "mt-multi30k-de-en"
     if not (folder / "train.de.gz").exists():
-        return made_up()
+        return make_pairs()
     files = {"train": "train", "dev": "val", "test": "test_2016_flickr"}
     return ka.data.from_pair_files(
         **{k: (folder / f"{name}.de.gz", folder / f"{name}.en.gz") for k, name in files.items()}
     )
 
 
-def made_up():
-    """Sentences such as "Ein Hund sieht die Katze." in both languages, each once."""
+def make_pairs():
+    """Generate sentences such as "Ein Hund sieht die Katze." with their translations."""
     words = [
         [("Ein Hund", "A dog"), ("Eine Frau", "A woman"), ("Der Mann", "The man")],
         [("sieht", "sees"), ("malt", "paints"), ("sucht", "looks for"), ("hört", "hears")],
@@ -38,8 +38,8 @@ def made_up():
         [("", ""), (" heute", " today"), (" im Park", " in the park"), (" nicht", " in vain")],
     ]
     pairs = [
-        tuple(f"{who[k]} {does[k]} {what[k]}{how[k]}." for k in (0, 1))
-        for who, does, what, how in itertools.product(*words)
+        tuple(f"{subject[k]} {verb[k]} {noun[k]}{end[k]}." for k in (0, 1))
+        for subject, verb, noun, end in itertools.product(*words)
     ]
     return ka.data.Pair.collect(train=pairs[::2] + pairs[1::4], test=pairs[3::4])
 
@@ -51,7 +51,7 @@ def main(pairs, epochs, output, num_layers):
     subwords = ka.data.Subwords.build(texts, 4000 if len(texts) > 10_000 else 60)
     preprocessor = ka.data.SequencePreprocessor(subwords, subwords)
     model = ka.models.seq2seq_transformer(
-        len(subwords),  # one vocabulary, whose embeddings are one table, the head's included
+        len(subwords),  # encoder, decoder and logits share one embedding table
         num_layers=num_layers,
         num_heads=4,
         hidden_dim=256,
@@ -89,10 +89,10 @@ def main(pairs, epochs, output, num_layers):
         sources = preprocessor([pair.source for pair in pairs.test[k : k + 32]])
         ids = ka.generation.generate(model, sources, 64, ka.generation.Beam(5), **ends)
         written += preprocessor.texts(ids)
-    wanted = [pair.target for pair in pairs.test]
+    references = [pair.target for pair in pairs.test]
     for pair, text in zip(pairs.test[:3], written, strict=False):
         print(f"{pair.source}  ->  {text}")
-    print(f"BLEU {sacrebleu.corpus_bleu(written, [wanted]).score:.1f}")
+    print(f"BLEU {sacrebleu.corpus_bleu(written, [references]).score:.1f}")
     generate = ka.export.Generation("greedy", max_new_tokens=64, **ends)
     print(ka.export.to_litert(model, output, generate=generate))
 

@@ -1,8 +1,8 @@
 """Every attention, one equation: Keras layers and models that train, explain and export themselves.
 
-Public names are the folders': `ka.scores.Cosine`, `ka.masks.Window`, `ka.models.sequence_labeler`.
+Public names belong to a folder: `ka.scores.Cosine`, `ka.masks.Window`, `ka.models.text_encoder`.
 Each folder is imported when it is first used (PEP 562). `keras.models.load_model` knows the classes
-of all of them as soon as the package itself is imported; see `registration.py`.
+of all folders as soon as the package itself is imported (see `core/registration.py`).
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Every Keras layer of the package: `ka.layers.Learned` is `ka.positions.Learned`.
+"""All Keras layers of the package in one place: `ka.layers.Learned` is `ka.positions.Learned`.
 
 ```python
 import keras_attention as ka

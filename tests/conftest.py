@@ -1,6 +1,6 @@
-"""Fixtures of all tests. TensorFlow is told to be quiet before anything imports it.
+"""Fixtures of all tests. TensorFlow's logging is turned off before anything imports it.
 
-Keras is imported inside of fixtures: the process that only gives tests to others needs none.
+Keras is imported inside of fixtures: the process that hands out the tests does not need it.
 """
 
 import gc
@@ -30,9 +30,10 @@ hypothesis.settings.load_profile("keras_attention")
 
 
 def pytest_collection_finish():
-    """The garbage collector passes over what imports left: each conversion to LiteRT calls it.
+    """Exclude imported objects from garbage collection, which each conversion to LiteRT calls.
 
-    It also runs more seldom: graphs hold many objects, and looking through them took 8 % of a run.
+    Also collect less often: graphs hold many objects, and a collection looks at all of them. That
+    took 8 % of a run.
     """
     gc.collect()
     gc.freeze()
@@ -52,7 +53,7 @@ def seeds_of_backends():
 
 @pytest.fixture(autouse=True)
 def seed(seeds_of_backends):
-    """Every test draws the same numbers, alone or in company."""
+    """Make a test draw the same numbers, whichever tests run before it."""
     random.seed(0)
     np.random.seed(0)
 
@@ -74,18 +75,17 @@ def memory_given_back():
 
 @pytest.fixture(autouse=True, scope="session")
 def exports_in_warm_processes():
-    """The scripts of exports begin with TensorFlow imported, but for tests of `new_process`."""
+    """Run the scripts of exports in processes that have imported TensorFlow."""
     import keras
 
     if not can_fork() or keras.backend.backend() != "tensorflow":
         yield
         return
-    from keras_attention.export import convert, saved_model
+    from keras_attention.export import backend
 
     process = WarmProcess()
     with pytest.MonkeyPatch.context() as patch:
-        for module in (convert, saved_model):
-            patch.setattr(module, "subprocess", types.SimpleNamespace(run=process.run))
+        patch.setattr(backend, "subprocess", types.SimpleNamespace(run=process.run))
         yield
     process.close()
 
@@ -93,15 +93,14 @@ def exports_in_warm_processes():
 @pytest.fixture
 def new_process(monkeypatch):
     """Exports check themselves in a process that is new, as they do for users."""
-    from keras_attention.export import convert, saved_model
+    from keras_attention.export import backend
 
-    for module in (convert, saved_model):
-        monkeypatch.setattr(module, "subprocess", subprocess)
+    monkeypatch.setattr(backend, "subprocess", subprocess)
 
 
 @pytest.fixture(autouse=True)
 def outputs_that_become_arrays():
-    """PyTorch makes no array of what has a gradient: only `tests/gradients.py` asks for one."""
+    """Turn PyTorch's gradients off, so that outputs become arrays (on: `tests/gradients.py`)."""
     import keras
 
     if keras.backend.backend() != "torch":
@@ -115,7 +114,7 @@ def outputs_that_become_arrays():
 
 @pytest.fixture(scope="session")
 def data_root():
-    """The folder of real data: $KERAS_ATTENTION_DATA, or ../shared/data seen from the checkout."""
+    """Return the folder of real data: $KERAS_ATTENTION_DATA, or ../shared/data."""
     named = os.environ.get("KERAS_ATTENTION_DATA")
     root = pathlib.Path(named) if named else ROOT.parent / "shared" / "data"
     if named and not root.is_dir():

@@ -21,12 +21,12 @@ OTHER_SIZES = {"B": 3, "T": 4, "S": 6}
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A layer and what it is called on.
+    """A layer and its inputs.
 
     Args:
         make: a function without arguments that returns a new layer.
-        inputs: one string for each call argument, such as `"B T 12"`; letters are sizes of their
-            own, unknown to a symbolic call. `"int30 B T"` holds ids from 0 to 29, `"bool B T"`
+        inputs: one string for each call argument, such as `"B T 12"`. The letters are sizes
+            that a symbolic call does not know. `"int30 B T"` holds ids from 0 to 29, `"bool B T"`
             a mask.
         listed: bool, whether the layer takes the inputs as one list.
         frozen: names of weights that get no gradient here, and why.
@@ -42,7 +42,7 @@ class Case:
         return [_draw(random, *_parse(spec, sizes or SIZES)) for spec in self.inputs]
 
     def symbols(self, sizes=None):
-        """Keras inputs; letters are None, or as `sizes` says."""
+        """Return Keras inputs, with None or the number in `sizes` for each letter."""
         result = []
         for i, spec in enumerate(self.inputs):
             dtype, shape = _parse(spec, sizes or dict.fromkeys(SIZES))
@@ -79,7 +79,7 @@ def _draw(random, dtype, shape):
 
 
 def check_config(case):
-    """Every constructor argument is in the config, and the config makes an equal layer."""
+    """Check that the config holds every constructor argument, and makes an equal layer."""
     layer = case.make()
     config = layer.get_config()
     arguments = {
@@ -97,13 +97,13 @@ def check_config(case):
 
 
 def check_shapes(case):
-    """The symbolic shape is the eager one, known or unknown, at two sizes."""
+    """Check that the symbolic shape equals the eager one, known or unknown, at two sizes."""
     layer = case.make()
     unknown = case.call(layer, case.symbols())
     for sizes in (SIZES, OTHER_SIZES):
-        known = case.call(case.make(), case.symbols(sizes))
+        static = case.call(case.make(), case.symbols(sizes))
         eager = case.call(layer, case.arrays(sizes))
-        for symbol, loose, value in zip(*map(_flat, (known, unknown, eager)), strict=True):
+        for symbol, loose, value in zip(*map(_flat, (static, unknown, eager)), strict=True):
             assert tuple(symbol.shape) == tuple(value.shape)
             assert symbol.dtype == keras.backend.standardize_dtype(value.dtype)
             assert all(a in (None, b) for a, b in zip(loose.shape, value.shape, strict=True))
@@ -111,16 +111,16 @@ def check_shapes(case):
 
 def check_missing_axis(case):
     """Features with an axis too few are refused in words, or the layer takes them as they are."""
-    first, *others = case.arrays()
+    first, *later = case.arrays()
     try:
-        case.call(case.make(), [first[..., 0], *others])
+        case.call(case.make(), [first[..., 0], *later])
     except ValueError as error:
-        words = "expected|must be of shape|takes|called on|scores|does not fit|adds to"
+        words = "expected|must be of shape|takes|called on|needs|does not fit|adds to"
         assert re.search(words, str(error), re.IGNORECASE), str(error)
 
 
 def check_saving(case, path):
-    """A saved model gives, loaded, what it gave, and so do its weights in a new layer."""
+    """Check that a loaded model, and a new layer with its weights, give the same outputs."""
     model = case.model()
     _randomize(model)
     arrays = case.arrays()
@@ -138,12 +138,12 @@ QUANTIZABLE = (keras.layers.Dense, keras.layers.EinsumDense, keras.layers.Embedd
 
 
 def projections(model):
-    """The layers inside a model that Keras quantizes, whoever made them."""
+    """Return the layers inside a model that Keras quantizes, whoever made them."""
     return [layer for layer in model._flatten_layers() if isinstance(layer, QUANTIZABLE)]
 
 
 def quantize(model, mode):
-    """Quantizes a model; that some layer in it cannot be is no news, but for a projection."""
+    """Quantize a model. Hide the warnings about layers that are not projections."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.quantize(mode)
@@ -153,18 +153,20 @@ def quantize(model, mode):
 
 
 def check_quantization(case, path, mode="int8", tolerance=0.05):
-    """`quantize` reaches every projection and table; the layer is saved as it is then."""
+    """Check that `quantize` reaches every projection and table, and that this can be saved."""
     layer = case.make()
     model = case.model(layer)
     _randomize(model, scale=0.3)
     arrays = case.arrays()
     exact = _flat(model(arrays))
     quantize(model, mode)
-    found = projections(model)
-    assert found and {layer.quantization_mode for layer in found} == {mode}
+    quantized = projections(model)
+    assert quantized and {layer.quantization_mode for layer in quantized} == {mode}
     if mode == "int8":
-        kernels = [w for each in found for w in each.weights if w.name in ("kernel", "embeddings")]
-        assert len(kernels) == len(found) and {w.dtype for w in kernels} == {"int8"}
+        kernels = [
+            w for each in quantized for w in each.weights if w.name in ("kernel", "embeddings")
+        ]
+        assert len(kernels) == len(quantized) and {w.dtype for w in kernels} == {"int8"}
     expected = _flat(model(arrays))
     for ours, theirs in zip(expected, exact, strict=True):
         if "float" in keras.backend.standardize_dtype(theirs.dtype):
@@ -221,7 +223,7 @@ def check_ids(case):
 
 
 def check_gradients(case):
-    """Every trainable weight gets a finite gradient that is not zero."""
+    """Check that every trainable weight gets a finite gradient that is not zero."""
     layer = case.make()
     case.call(layer, case.arrays())
     _randomize(layer)
@@ -234,8 +236,8 @@ def check_gradients(case):
         )
 
     weights = layer.trainable_weights
-    _, found = gradients.value_and_gradients(loss, variables=weights)
-    for weight, gradient in zip(weights, found, strict=True):
+    _, values = gradients.value_and_gradients(loss, variables=weights)
+    for weight, gradient in zip(weights, values, strict=True):
         if any(name in weight.path for name in case.frozen):
             continue
         assert gradient is not None, f"{weight.path} gets no gradient"
@@ -245,7 +247,7 @@ def check_gradients(case):
 
 
 def check_axes(model):
-    """The axes of every matrix have roles, so that it can be split among devices."""
+    """Check that the axes of every matrix have roles, so that it can be split among devices."""
     named = name_weights(model)
     assert not [path for path, (_, axes, shape) in named.items() if axes is None and len(shape) > 1]
 

@@ -6,7 +6,7 @@ import keras
 
 
 def enabled():
-    """A context in which `fit` works: `conftest` turns PyTorch's gradients off."""
+    """Return a context for `fit`, with PyTorch's gradients, which `conftest` turns off."""
     if keras.backend.backend() != "torch":
         return contextlib.nullcontext()
     import torch
@@ -15,7 +15,7 @@ def enabled():
 
 
 def value_and_gradients(compute, tensors=(), variables=()):
-    """What `compute(*tensors)` gives, a scalar, and its gradients to `tensors` and `variables`.
+    """Return the scalar `compute(*tensors)` and its gradients to `tensors` and `variables`.
 
     A gradient is zero or None where nothing depends.
     """
@@ -30,8 +30,8 @@ def _tensorflow(compute, tensors, variables):
     with tf.GradientTape() as tape:
         tape.watch(tensors)
         value = compute(*tensors)
-    found = tape.gradient(value, sources)
-    return value, [None if x is None else tf.convert_to_tensor(x) for x in found]
+    values = tape.gradient(value, sources)
+    return value, [None if x is None else tf.convert_to_tensor(x) for x in values]
 
 
 def _jax(compute, tensors, variables):
@@ -53,8 +53,8 @@ def _torch(compute, tensors, variables):
     with enabled():
         value = compute(*tensors)
     sources = [*tensors, *(variable.value for variable in variables)]
-    found = torch.autograd.grad(value, sources, allow_unused=True) if sources else []
-    return value.detach(), found
+    values = torch.autograd.grad(value, sources, allow_unused=True) if sources else []
+    return value.detach(), values
 
 
 _BY_BACKEND = {"tensorflow": _tensorflow, "jax": _jax, "torch": _torch}

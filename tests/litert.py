@@ -6,10 +6,10 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 
 def assert_converts(function, arrays, dynamic, variables=(), atol=1e-4):
-    """`function(**arrays)`, a dict of tensors, is the same in LiteRT, with built-in ops alone.
+    """Check that LiteRT computes `function(**arrays)`, a dict, with built-in ops only.
 
-    Converted twice: as static as `arrays` are, and with the axes below `dynamic` (batch, length)
-    unknown; each is run with XNNPACK and without.
+    It is converted twice: with the shapes of `arrays`, and with the axes below `dynamic` (batch,
+    length) unknown. Each file runs with XNNPACK and without.
     """
     expected = function(**{name: tf.constant(array) for name, array in arrays.items()})
     for axes in (0, dynamic):
@@ -41,14 +41,14 @@ def convert(function, specs, variables=()):
 
 
 def runners(model):
-    """The signature of `model` in the stock runtime, with XNNPACK and without."""
+    """Return the signature of `model` in the stock runtime, with XNNPACK and without."""
     for resolver in (OpResolverType.AUTO, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES):
         interpreter = Interpreter(model_content=model, experimental_op_resolver_type=resolver)
         yield interpreter.get_signature_runner()
 
 
 def operators(model):
-    """The names of the ops of `model`, in order."""
+    """Return the names of the ops of `model`, in order."""
     resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     interpreter = Interpreter(model_content=model, experimental_op_resolver_type=resolver)
     return [op["op_name"] for op in interpreter._get_ops_details()]

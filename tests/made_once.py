@@ -5,7 +5,7 @@ import os
 
 
 def make_once(tmp_path_factory, name, make):
-    """The folder `name`, which `make(folder)` fills for whichever test asks first."""
+    """Return the folder `name`. The first test that needs it fills it with `make(folder)`."""
     root = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         root = root.parent  # the folder of the run, around those of its processes

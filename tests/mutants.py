@@ -1,15 +1,15 @@
-"""Small faults put into the package on purpose, one at a time: do the tests notice?
+"""Puts small faults into the package, one at a time, and checks that a test fails.
 
     pip install pytest-cov
-    python -m tests.mutants --seed 0           # 60 faults, over all rooms: a table of what noticed
+    python -m tests.mutants --seed 0           # 60 faults, over all rooms, and a table of the tests
     python -m tests.mutants --root ../before   # the same of another checkout
-    python -m tests.mutants --maps FOLDER      # keeps what the first run finds, for the next time
+    python -m tests.mutants --maps FOLDER      # keeps the results of the first run for the next
 
 A fault is an operator, a comparison, a constant or a condition changed, or a statement deleted.
-First the default tests and the slow ones run once, to see which of them run which lines; that
-takes as long as CI does, and half as long again. For each fault the default tests that run its
-line then run in a copy of the project, quick ones first, until one fails; where none does, the
-slow tests.
+First the default tests and the slow ones run once, to record which lines each of them runs. That
+takes one and a half times as long as CI. For each fault the default tests that run its
+line then run in a copy of the project, quick ones first, until one fails. If none
+fails, the slow tests run.
 """
 
 import argparse
@@ -69,7 +69,7 @@ class Mutant:
 
     @property
     def room(self):
-        """The folder of the package that the file is in."""
+        """Return the folder of the package that holds the file."""
         parts = pathlib.Path(self.path).parts
         return parts[1] if len(parts) > 2 else PACKAGE
 
@@ -78,7 +78,7 @@ class Mutant:
         return f"{self.path}:{self.line}  {old[:50]!r} -> {self.new!r}"
 
     def apply(self, source):
-        """The source with the fault."""
+        """Return the source with the fault."""
         lines = source.encode().splitlines(keepends=True)
         head = b"".join(lines[: self.line - 1]) + lines[self.line - 1][: self.start]
         tail = lines[self.end_line - 1][self.end :] + b"".join(lines[self.end_line :])
@@ -86,7 +86,7 @@ class Mutant:
 
 
 def find_mutants(root, path):
-    """Every fault that a file could have."""
+    """Return every fault that can be put into a file."""
     source = (root / path).read_text("utf-8")
     tree = ast.parse(source)
     lines = source.encode().splitlines(keepends=True)
@@ -150,11 +150,11 @@ def draw(root, seed, count):
 
 
 class TestMap:
-    """Which tests of a ring run which lines of a project, and how long each test takes.
+    """Return which tests of a ring run which lines of a project, and how long each test takes.
 
     Args:
         root: pathlib.Path, the project.
-        folder: pathlib.Path that keeps the map; without one in it, the tests run once.
+        folder: pathlib.Path, where the map is stored. If it has none, the tests run once.
         ring: one of `RINGS`.
     """
 
@@ -173,10 +173,10 @@ class TestMap:
         self.lines.read()
 
     def find(self, mutant):
-        """Names of the tests that run a line of the fault, the quickest first.
+        """Return the names of the tests that run a line of the fault, the quickest first.
 
-        Of lines that imports run, too, those that run any line of the file. What would take longer
-        than the ring's `MOST_SECONDS` is left out.
+            If imports run the line, too, these are the tests that run any line of the file. Tests
+        beyond the ring's `MOST_SECONDS` are left out.
         """
         by_line = self.lines.contexts_by_lineno(str(self.root / mutant.path))
         own = [by_line.get(line, ()) for line in range(mutant.line, mutant.end_line + 1)]
@@ -197,7 +197,7 @@ class TestMap:
 
 
 def find_failure(root, mutant, maps):
-    """`(mutant, ring, test)` of the first test that fails; None and None where nothing noticed."""
+    """Return `(mutant, ring, test)` of the first test that fails, with two None if none does."""
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder, "project")
         unused = shutil.ignore_patterns(".git", ".venv*", "__pycache__", ".ruff_cache", "build")
@@ -210,13 +210,15 @@ def find_failure(root, mutant, maps):
             chosen.write_text(json.dumps(names), "utf-8")
             files = sorted({name.partition("::")[0] for name in names})
             options = ["-x", "-m", RINGS[one.ring], *files]
-            if files and (told := run_pytest(copy, options, {CHOSEN_TESTS: str(chosen)}, SECONDS)):
-                return mutant, one.ring, told
+            if files and (
+                failed := run_pytest(copy, options, {CHOSEN_TESTS: str(chosen)}, SECONDS)
+            ):
+                return mutant, one.ring, failed
     return mutant, None, None
 
 
 def run_pytest(root, arguments, variables, timeout):
-    """The first test that failed, or None."""
+    """Return the first test that failed, or None."""
     options = [
         "-q",
         "-p",
@@ -227,7 +229,7 @@ def run_pytest(root, arguments, variables, timeout):
         "-p",
         pathlib.Path(__file__).stem,
     ]
-    with tempfile.TemporaryDirectory() as plugins:  # of this file alone: others have no such plugin
+    with tempfile.TemporaryDirectory() as plugins:  # only here: elsewhere the plugin is missing
         shutil.copy(__file__, plugins)
         environment = os.environ | {"PYTHONPATH": f"{root}{os.pathsep}{plugins}"} | variables
         command = [sys.executable, "-m", "pytest", *options, *arguments]
@@ -239,8 +241,8 @@ def run_pytest(root, arguments, variables, timeout):
             return f"no end in {timeout} s"
     if done.returncode in (0, 5):  # 5: no test was chosen
         return None
-    told = [x for x in done.stdout.splitlines() if x.startswith(("FAILED", "ERROR"))]
-    return told[0][:100] if told else f"exit status {done.returncode}"
+    failed = [x for x in done.stdout.splitlines() if x.startswith(("FAILED", "ERROR"))]
+    return failed[0][:100] if failed else f"exit status {done.returncode}"
 
 
 # This file is a plugin of pytest, too: it notes how long tests take, and runs the chosen ones.
@@ -287,9 +289,9 @@ def main():
     ):
         folder = arguments.maps or pathlib.Path(temporary)
         maps = [TestMap(root, folder / ring, ring) for ring in RINGS]
-        for fault, ring, told in pool.map(lambda one: find_failure(root, one, maps), faults):
+        for fault, ring, failed in pool.map(lambda one: find_failure(root, one, maps), faults):
             noticed[ring] += 1
-            print(f"{ring or 'SURVIVED':8} {fault}  {told or ''}", flush=True)
+            print(f"{ring or 'SURVIVED':8} {fault}  {failed or ''}", flush=True)
     print(
         f"of {len(faults)} faults (seed {arguments.seed}) the default tests noticed"
         f" {noticed['default']}, the slow tests {noticed['slow']} more"

@@ -18,7 +18,7 @@ SMALL = ["--num-layers", "1", "--num-heads", "2", "--hidden-dim", "16", "--dropo
 
 
 def write_conllu(path, sentences, seed):
-    """A CoNLL-U file of sentences such as `the big cat saw a tree .`"""
+    """Write a CoNLL-U file of sentences such as `the big cat saw a tree .`"""
     generator = random.Random(seed)
     with open(path, "w", encoding="utf-8") as file:
         for _ in range(sentences):
@@ -32,7 +32,7 @@ def write_conllu(path, sentences, seed):
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory):
-    """A folder with train.conllu, dev.conllu and test.conllu."""
+    """Return a folder with train.conllu, dev.conllu and test.conllu."""
     folder = tmp_path_factory.mktemp("corpus")
     for seed, (part, sentences) in enumerate([("train", 96), ("dev", 20), ("test", 20)]):
         write_conllu(folder / f"{part}.conllu", sentences, seed)
@@ -40,7 +40,7 @@ def corpus(tmp_path_factory):
 
 
 def files(corpus):
-    """The options that name the corpus."""
+    """Return the options that name the corpus."""
     return [word for part in ("train", "dev", "test") for word in option(corpus, part)]
 
 
@@ -50,9 +50,9 @@ def option(corpus, part):
 
 @pytest.fixture
 def run(capsys, monkeypatch):
-    """Runs a command in this process; gives exit code, standard output and standard error.
+    """Run a command in this process. Return its exit code, standard output and standard error.
 
-    Nothing is said there about how far it is: a slow machine would change what a test sees.
+    Progress is not printed: it depends on the speed of the machine.
     """
     monkeypatch.setattr(printing, "SILENCE", 1e6)
 
@@ -66,7 +66,7 @@ def run(capsys, monkeypatch):
 
 @pytest.fixture(scope="session")
 def tagger(corpus, tmp_path_factory):
-    """The folder of a small tagger, trained and exported by `train`."""
+    """Return the folder of a small tagger, trained and exported by `train`."""
     options = ["--epochs", "4", "--learning-rate", "0.02", "--batch-size", "8", *SMALL]
     words = ["sequence_labeler", *files(corpus), *options]
     return make_once(tmp_path_factory, "tagger", lambda folder: train(words, folder))
@@ -74,7 +74,7 @@ def tagger(corpus, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def classifier(tmp_path_factory):
-    """The folder of a small vision transformer, trained and exported by `train`."""
+    """Return the folder of a small vision transformer, trained and exported by `train`."""
     words = ["vision_transformer", "--dataset", "digits", "--epochs", "2", "--batch-size", "64"]
     return make_once(tmp_path_factory, "classifier", lambda path: train([*words, *SMALL], path))
 

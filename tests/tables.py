@@ -18,6 +18,6 @@ def assert_lists(table, listed, expected):
 
 
 def list_builders():
-    """The names of all builders of `ka.models`: its functions, but those about models."""
+    """Return the names of all builders: functions of `ka.models` that return a new model."""
     functions = {name for name in ka.models.__all__ if name.islower()}
     return functions - {"extend_vocabulary", "replace_head", "sizes"}

@@ -1,4 +1,4 @@
-"""Every registered layer and part keeps the contract; one that has no case here fails."""
+"""Every registered layer and part keeps the contract. Each needs a case in this file."""
 
 import inspect
 
@@ -43,7 +43,7 @@ def decoder_block(**kwargs):
 
 
 def remembering(memorizing=False):
-    """A block that remembers; the memory before is empty, the one after is an output."""
+    """Call a block on an empty memory, with the new memory as an output."""
     tokens = keras.Input((None,), dtype="int32")
     attention = ka.attention.MultiHeadAttention(N, H, mask="causal", position="alibi")
     if memorizing:
@@ -75,7 +75,7 @@ def stacked():
 
 
 def two_passes():
-    """Of a model of tokens alone."""
+    """Labels for a model whose only input is tokens."""
     ids = keras.Input((None,), dtype="int32", name="target_ids")
     logits = keras.layers.Dense(30)(keras.layers.Embedding(30, D)(ids))
     return OfTarget(ka.training.TwoPasses(keras.Model({"target_ids": ids}, logits)))
@@ -467,7 +467,7 @@ def inside_attention(argument, part):
 
 
 def case_with(family, part):
-    """A layer that uses `part`, on padded input: the mask is the second call argument."""
+    """Return a layer that uses `part`, on padded input. The mask is the second call argument."""
     if family == "added position":
         return Case(lambda: ka.blocks.TokenEmbedding(30, D, position=part), ("int30 B T",))
     if family == "feature map":
@@ -481,9 +481,9 @@ def case_with(family, part):
 
 
 def side_by_side(family):
-    """All parts of a family in one model, each with an output that is named after it.
+    """Build one model with all parts of a family, with an output for each that has its name.
 
-    Most of a layer of attention are projections, and those are the same for all parts.
+    This saves time: most of an attention layer is projections, which do not depend on the part.
     """
     inputs = (f"B T {N} {H}", "bool B T")
     if family in ("score", "normalizer", "mask", "position"):
@@ -500,7 +500,7 @@ def side_by_side(family):
 
 
 def placed(part, **tensors):
-    """Positions for what is on a grid, which has to fit the tokens where nobody says them."""
+    """Make positions for a grid that has as many cells as there are tokens."""
     if not getattr(part, "grid", None):
         return {}
     return {name: keras.ops.arange(keras.ops.shape(x)[1]) for name, x in tensors.items()}
@@ -508,7 +508,7 @@ def placed(part, **tensors):
 
 @keras.saving.register_keras_serializable(package="tests")
 class Placed(keras.layers.Layer):
-    """Attention that is told where the tokens are."""
+    """Attention with the positions of tokens as an argument."""
 
     def __init__(self, layer, **kwargs):
         super().__init__(**kwargs)
@@ -533,7 +533,7 @@ class Placed(keras.layers.Layer):
 
 
 class Attending(keras.layers.Layer):
-    """Heads that attend to one another by a part, without projections; padding is an input."""
+    """Heads that attend to one another by a part, without projections. Padding is an input."""
 
     def __init__(self, family, part):
         super().__init__()
@@ -584,7 +584,7 @@ class WithMask(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="tests")
 class ThereAndBack(keras.layers.Layer):
-    """From tokens to vectors and on to logits; what has no policy of its own gets this one's."""
+    """From tokens to vectors and to logits. Layers without a policy get the policy of this one."""
 
     def __init__(self, layer, **kwargs):
         super().__init__(**kwargs)
@@ -688,7 +688,7 @@ def _get(family, part):
 
 
 def _classes(part):
-    """The class of a part and of the parts inside it."""
+    """Return the classes of a part and of the parts inside it."""
     inner = [v for v in vars(part).values() if isinstance(v, Part)]
     for value in vars(part).values():
         inner += (
@@ -771,12 +771,14 @@ def find_alike():
 ALIKE, PARTS_ALONE = find_alike()
 
 
-def slow_where_alike(names, others=(), parts=pytest.mark.slow, on_tensorflow=()):
-    """Names as parameters: slow are those in `ALIKE`, and those that begin with one of `others`;
-    those in `PARTS_ALONE` have the mark `parts`, and those in `on_tensorflow` are slow there.
+def slow_where_alike(names, prefixes=(), parts=pytest.mark.slow, on_tensorflow=()):
+    """Return names as parameters, some of them with marks.
+
+    Names in `ALIKE`, and names that begin with one of `others`, are slow. Names in `PARTS_ALONE`
+    have the mark `parts`. Names in `on_tensorflow` are slow on TensorFlow.
     """
     marks = dict.fromkeys(on_tensorflow, slow_on_tensorflow)
-    marks |= {name: pytest.mark.slow for name in names if name.startswith(tuple(others))}
+    marks |= {name: pytest.mark.slow for name in names if name.startswith(tuple(prefixes))}
     marks |= dict.fromkeys(ALIKE, pytest.mark.slow) | dict.fromkeys(PARTS_ALONE, parts)
     return [pytest.param(name, marks=marks.get(name, ())) for name in names]
 

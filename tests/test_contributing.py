@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md and docs/architecture.md say is so: code runs, files and rooms exist."""
+"""CONTRIBUTING.md and two pages of docs/: their code runs, and their files exist."""
 
 import re
 
@@ -11,24 +11,27 @@ from tests.test_docs import forget_classes_of_the_page
 
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+TASKS = (ROOT / "docs" / "add-a-task.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", CONTRIBUTING, re.DOTALL)
 PATHS = {
-    *re.findall(r"`((?:tests|benchmarks|docs|examples)/[\w/.]+)`", CONTRIBUTING + ARCHITECTURE),
+    *re.findall(
+        r"`((?:tests|benchmarks|docs|examples)/[\w/.]+)`", CONTRIBUTING + ARCHITECTURE + TASKS
+    ),
     *(
         f"keras_attention/{path}"
-        for path in re.findall(r"`((?:\w+/)+\w+\.py)`", ARCHITECTURE)
-        if not path.startswith("tests/")
+        for path in re.findall(r"`((?:\w+/)+\w+\.py)`", ARCHITECTURE + TASKS)
+        if not path.startswith(("tests/", "docs/", "keras_attention/"))
     ),
 }
 
 
 @pytest.mark.parametrize("code", BLOCKS)
 def test_code_runs(code):
-    known = dict(keras.saving.get_custom_objects())
+    classes = dict(keras.saving.get_custom_objects())
     try:
         exec(compile(code, "CONTRIBUTING.md", "exec"), {"__name__": "__main__"})
     finally:
-        forget_classes_of_the_page(known)
+        forget_classes_of_the_page(classes)
 
 
 @pytest.mark.parametrize("path", sorted(PATHS))
@@ -42,7 +45,7 @@ def test_every_room_is_in_the_table():
 
 
 def test_names_exist():
-    for name in re.findall(r"`ka\.([\w.]+)", CONTRIBUTING + ARCHITECTURE):
-        found = ka
+    for name in re.findall(r"`ka\.([\w.]+)", CONTRIBUTING + ARCHITECTURE + TASKS):
+        value = ka
         for part in name.split("."):
-            found = getattr(found, part)
+            value = getattr(value, part)

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from tests import costs
@@ -47,8 +48,9 @@ def write_tests(folder, seconds):
     (folder / "burns_when_imported.py").write_text(TESTS.format(seconds=seconds) + "burn(0.2)\n")
 
 
-def test_only_default_tests_over_the_limit_fail(pytester):
+def test_only_default_tests_over_the_limit_fail(pytester, monkeypatch):
     write_tests(pytester.path, 0.2)
+    monkeypatch.setattr(costs, "measure_slowness", lambda: 1.0)
     plugin = costs.Costs(0.1, {"test_made_up.py::test_expensive": "it is long by nature"})
     run = pytester.inline_run("-p", "no:cacheprovider", plugins=[plugin])
     passed, _, failed = run.listoutcomes()
@@ -62,10 +64,46 @@ def test_only_default_tests_over_the_limit_fail(pytester):
     assert plugin.tests["test_made_up.py::test_slow"] == pytest.approx(0.2, abs=0.1)
 
 
+def test_the_limit_grows_on_a_slow_machine(pytester, monkeypatch):
+    write_tests(pytester.path, 0.2)
+    monkeypatch.setattr(costs, "measure_slowness", lambda: 3.0)
+    plugin = costs.Costs(0.1, {})
+    run = pytester.inline_run("-p", "no:cacheprovider", plugins=[plugin])
+    assert run.listoutcomes()[2] == []
+
+
+def test_the_quickest_run_counts(pytester, monkeypatch):
+    monkeypatch.setattr(costs, "measure_slowness", lambda: 1.0)
+    pytester.makepyfile(
+        test_first="""
+        import time
+        runs = []
+
+        def test_slow_once():
+            runs.append(0)
+            start = time.process_time()
+            while len(runs) == 1 and time.process_time() < start + 0.2:
+                pass
+        """
+    )
+    run = pytester.inline_run("-p", "no:cacheprovider", plugins=[costs.Costs(0.1, {})])
+    assert [len(reports) for reports in run.listoutcomes()] == [1, 0, 0]
+
+
+def test_slowness_follows_the_time_of_fixed_work(monkeypatch):
+    now = iter(np.cumsum([0, 1, 0, 1, 0, 3, 0, 1, 0, 1]) * costs.FIXED_WORK)
+    with monkeypatch.context() as patches:
+        patches.setattr(costs.time, "process_time", lambda: next(now))
+        slowness = costs.measure_slowness()
+    assert slowness == pytest.approx(3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [0, 2])
 def test_a_run_with_a_test_of_three_cpu_seconds_fails(tmp_path, processes):
     write_tests(tmp_path / "burning", 3)
+    with (tmp_path / "burning" / "conftest.py").open("a") as file:
+        file.write("from tests import costs\ncosts.measure_slowness = lambda: 1.0\n")
     options = ["-p", "tests.costs", "-p", "no:cacheprovider", f"--numprocesses={processes}"]
     command = [sys.executable, "-m", "pytest", *options, "-k", "burning and not fixture"]
     run = subprocess.run(

@@ -16,7 +16,7 @@ from tests.models.test_builders import BUILT
 SOURCE = pathlib.Path(ka.__file__).parent
 CONVOLVING = ("characters", "words", "parser", "image", "vision", "object", "speech")
 CASES = [name for name in BUILT if any(word in name for word in CONVOLVING)]
-FREE_SIZES = {"waveform": 4000, "features": 24}  # of unknown axes; 5 for all other inputs
+FREE_SIZES = {"waveform": 4000, "features": 24}  # for unknown axes, and 5 for all other inputs
 
 
 @pytest.fixture
@@ -58,46 +58,66 @@ def test_pictures_are_changed_at_random_in_the_same_way(channels_first):
     settings = dict(shift=0.2, flip=True, rotation=0.1, zoom=0.2, brightness=0.1, contrast=0.1)
     expected = ka.data.image_augmentation(**settings, seed=3)(pictures, training=True)
     channels_first()
-    found = ka.data.image_augmentation(**settings, seed=3)(pictures, training=True)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    actual = ka.data.image_augmentation(**settings, seed=3)(pictures, training=True)
+    np.testing.assert_allclose(actual, expected, atol=1e-6)
 
 
 def list_functions_with_a_layout():
-    """Names of what Keras calls with `data_format=`, and so reads from the setting without it."""
+    """Return the names of layers and functions of Keras with an argument `data_format`."""
     owners = keras.layers, keras.ops, keras.ops.image, keras.ops.nn, keras.utils
-    return {name for owner in owners for name in dir(owner) if takes_layout(getattr(owner, name))}
+    return {
+        name for module in owners for name in dir(module) if takes_layout(getattr(module, name))
+    }
 
 
-def takes_layout(found):
-    if inspect.isclass(found):
-        made_by = [cls.__init__ for cls in found.__mro__ if "__init__" in vars(cls)]
+def takes_layout(value):
+    if inspect.isclass(value):
+        made_by = [cls.__init__ for cls in value.__mro__ if "__init__" in vars(cls)]
     else:
-        made_by = [found] if inspect.isfunction(found) else []
+        made_by = [value] if inspect.isfunction(value) else []
     return any("data_format" in inspect.signature(each).parameters for each in made_by)
 
 
-def find_calls_without_layout(source, names):
-    """Lines of the calls `layers.Conv1D(...)`, `ops.conv(...)` and alike without `data_format=`.
+def find_layout_dicts(tree):
+    """Return the names of dicts that hold `data_format`, directly or by another such dict."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+            pairs = zip(node.value.keys, node.value.values, strict=True)
+            keys = [ast.unparse(key or value) for key, value in pairs]
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            keys = [repr(keyword.arg) for keyword in node.value.keywords]
+        else:
+            continue
+        if names.intersection(keys) or "'data_format'" in keys:
+            names.add(ast.unparse(node.targets[0]))
+    return names
 
-    `**common`, a dict of arguments in `data/images.py`, holds it.
-    """
-    for node in ast.walk(ast.parse(source)):
+
+def find_calls_without_layout(source, names):
+    """Yield the lines of calls such as `layers.Conv1D(...)` without `data_format=`."""
+    tree = ast.parse(source)
+    layout_dicts = find_layout_dicts(tree)
+    for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or any(k.arg == "data_format" for k in node.keywords):
             continue
-        owner, _, name = ast.unparse(node.func).rpartition(".")
-        expanded = any(k.arg is None and ast.unparse(k.value) == "common" for k in node.keywords)
-        if name in names and owner.split(".")[-1] in ("layers", "ops", "image", "nn", "utils"):
-            if not owner.startswith("tf.") and not expanded:
+        module, _, name = ast.unparse(node.func).rpartition(".")
+        expanded = [ast.unparse(k.value) for k in node.keywords if k.arg is None]
+        if name in names and module.split(".")[-1] in ("layers", "ops", "image", "nn", "utils"):
+            if not module.startswith("tf.") and not layout_dicts.intersection(expanded):
                 yield node.lineno
 
 
 def test_every_call_says_its_layout():
     names = list_functions_with_a_layout()
     assert {"Conv2D", "DepthwiseConv1D", "RandomZoom", "GlobalMaxPooling1D", "conv"} <= names
-    assert list(find_calls_without_layout("keras.layers.Conv1D(3, 2)\nops.max_pool(x, 2)", names))
-    found = {
+    missing = "keras.layers.Conv1D(3, 2)\na = {'padding': 1}\nops.max_pool(x, 2, **a)"
+    assert list(find_calls_without_layout(missing, names)) == [1, 3]
+    present = "a = {'data_format': 1}\nb = {'x': 2, **a}\nlayers.Conv1D(3, 2, **b)"
+    assert not list(find_calls_without_layout(present, names))
+    calls = {
         f"{path.relative_to(SOURCE)}:{line}"
         for path in SOURCE.rglob("*.py")
         for line in find_calls_without_layout(path.read_text(), names)
     }
-    assert not found, 'give data_format="channels_last", the documented layout'
+    assert not calls, 'give data_format="channels_last", the documented layout'

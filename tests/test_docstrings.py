@@ -25,17 +25,17 @@ LONG = (
     *("models/speech_to_text:", "training/chunked_logits:", "training/precision:"),
     *("training/reset_memory:", "training/two_passes:"),
 )
-BATCHES = 50  # an example may train for so many; it shows a use, and reaches for no results
+BATCHES = 50  # an example may train for so many steps: it shows a use, not a result
 
 
 def examples(text):
-    """The fenced Python blocks of `text`, each with the number of lines before its first."""
+    """Return the Python blocks of `text`, each with the number of lines before it."""
     for match in EXAMPLE.finditer(text):
         yield text[: match.start(2)].count("\n"), textwrap.dedent(match[2])
 
 
 def documented(tree):
-    """Every module, class and function of a syntax tree that has a docstring, with that."""
+    """Yield each module, class and function of a syntax tree with its docstring, if it has one."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
     for node in ast.walk(tree):
         if isinstance(node, kinds) and ast.get_docstring(node) is not None:
@@ -55,7 +55,7 @@ def collect():
 
 @pytest.fixture
 def batches(monkeypatch):
-    """Collects the batches that `fit` trains on; connections to other machines fail."""
+    """Collect the batches that `fit` trains on, and refuse connections to other machines."""
     trained, fit, connect = [], keras.Model.fit, socket.socket.connect
 
     def count_batches(self, *args, callbacks=(), **kwargs):
@@ -95,7 +95,7 @@ def test_examples_are_found():
 
 
 def public():
-    """Every class and function that a public folder offers; `layers` offers what others have."""
+    """Return every class and function of the public folders. `layers` repeats them."""
     for folder in sorted(set(ka.__all__) - {"Part", "layers"}):
         module = importlib.import_module(f"keras_attention.{folder}")
         for name in module.__all__:

@@ -14,7 +14,7 @@ SIZES = {"B": 2, "T": 5, "S": 7}
 
 
 def find_broadcast_products(case):
-    """The shapes of such products, in the graph of a call and in that of its gradients."""
+    """Return the shapes of such products, in the graph of a call and of its gradients."""
     import tensorflow as tf
 
     model, arrays = case.model(sizes=SIZES), case.arrays(SIZES)
@@ -29,7 +29,7 @@ def find_broadcast_products(case):
             loss = sum(tf.reduce_sum(tf.cast(x, "float32")) for x in outputs)
         return [g for g in tape.gradient(loss, trained) if g is not None]
 
-    found = set()
+    products = set()
     for function in (call, gradients):
         graph = tf.function(function).get_concrete_function(*map(tf.constant, arrays)).graph
         for operation in graph.get_operations():
@@ -37,16 +37,16 @@ def find_broadcast_products(case):
                 left, right = (tuple(x.shape) for x in operation.inputs)
                 # a matrix in front of a batch was tried in 648 sizes, and is right
                 if len(left) > 2 and left[:-2] != right[:-2]:
-                    found.add((left, right))
-    return found
+                    products.add((left, right))
+    return products
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("start", range(0, len(CASES), 12))
 def test_layers(start):
     names = list(CASES)[start : start + 12]
-    found = {name: find_broadcast_products(CASES[name]) for name in names}
-    assert not {name: shapes for name, shapes in found.items() if shapes}
+    products = {name: find_broadcast_products(CASES[name]) for name in names}
+    assert not {name: shapes for name, shapes in products.items() if shapes}
 
 
 @pytest.mark.parametrize("start", range(0, len(WITH_PARTS), 20))

@@ -1,4 +1,4 @@
-"""What is left of a grid holds every choice that the grid has, but for one."""
+"""The reduced grid holds every choice of values in all lists but one."""
 
 import itertools
 
@@ -19,8 +19,8 @@ def test_quick_cases_cover_every_choice_except_from_one_list(sizes):
 
 def assert_hold_every_choice(chosen, axes):
     for some in itertools.combinations(range(len(axes)), len(axes) - 1):
-        found = {tuple(values[i] for i in some) for values in chosen}
-        assert found == set(itertools.product(*(axes[i] for i in some)))
+        choices = {tuple(values[i] for i in some) for values in chosen}
+        assert choices == set(itertools.product(*(axes[i] for i in some)))
 
 
 @pytest.mark.parametrize("sizes", [(2, 3), (4, 4), (1, 2, 2), (2, 2, 4), (7, 10, 17)])

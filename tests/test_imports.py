@@ -1,4 +1,4 @@
-"""Imports: what they load, and which way they point."""
+"""Imports: the modules they load, and the direction they point in."""
 
 import ast
 import graphlib
@@ -85,7 +85,7 @@ def imported(source, module):
 
 
 def faults(source, module):
-    """What `module` imports although it stands above it or beside it."""
+    """Return the modules that `module` imports from a room above it or beside it."""
     folder = module.split(".")[1]
     return {n for n in imported(source, module) if n != folder and RANK[n] >= RANK[folder]}
 
@@ -104,7 +104,8 @@ def test_imports_point_down():
 
 
 def find_circle(sources):
-    """Modules that import each other in a circle, at any depth, of {module: source}; or None."""
+    """Return modules that import each other in a circle, at any depth, or None. `sources` is
+    {module: source}."""
     graph = {}
     for module, source in sources.items():
         graph[module] = set()
@@ -171,7 +172,7 @@ def test_wrong_imports_are_seen(module, source, expected):
 
 
 def run(code, **environment):
-    """Runs `code` in a process that has imported nothing yet; it must not fail."""
+    """Run `code` in a new process. It must not fail."""
     result = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | environment,
@@ -183,7 +184,7 @@ def run(code, **environment):
 
 
 # Keras loads its backend, and scikit-learn and matplotlib where it finds them. After it nothing
-# heavy can be imported any more, not even what is in memory: whoever asks for it fails.
+# heavy can be imported any more. An import fails, even if the module is in memory.
 IMPORT_WITHOUT = """
 import sys, keras
 kept = {name: sys.modules.pop(name) for name in HEAVY if name in sys.modules}
@@ -214,7 +215,7 @@ def test_every_folder_is_public():
 
 
 def test_every_registered_name_is_known_before_its_class():
-    """The registry after every module of the package is imported that can be here."""
+    """Return the registry after all modules of the package are imported."""
     for module in pkgutil.walk_packages(ka.__path__, "keras_attention."):
         if module.name == "keras_attention.__main__":
             continue

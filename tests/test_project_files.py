@@ -1,9 +1,10 @@
-"""What CI, pre-commit and the templates of issues say goes together with what make runs."""
+"""CI, workflows, pre-commit, the templates of issues and the version agree with each other."""
 
 import re
 
 import yaml
 
+import keras_attention as ka
 from tests.conftest import ROOT
 
 
@@ -24,6 +25,54 @@ def test_ci_runs_what_contributors_are_asked_for():
     assert asked and not [command for command in asked if f"\n{command}\n" not in ci]
 
 
+def read_workflows():
+    """Return the steps of all workflows, as {name of the file: [step]}."""
+    folder = ROOT / ".github" / "workflows"
+    workflows = {path.stem: yaml.safe_load(path.read_text()) for path in folder.glob("*.yml")}
+    return {
+        name: [step for job in workflow["jobs"].values() for step in job["steps"]]
+        for name, workflow in workflows.items()
+    }
+
+
+def test_workflows_run_the_commands_of_ci():
+    ci = (ROOT / ".ci" / "run").read_text()
+    commands = set(re.findall(r"^make ([a-z-]+)", ci, re.MULTILINE))
+    text = (ROOT / ".github" / "workflows" / "tests.yml").read_text()
+    assert commands >= {"check", "test", "docs", "test-slow", "test-torch"}
+    assert not [name for name in commands if not re.search(rf"\b{name}\b", text)]
+
+
+def test_workflows_name_commands_and_scripts_that_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    for name in ("tests", "nightly", "release"):
+        text = (ROOT / ".github" / "workflows" / f"{name}.yml").read_text()
+        targets = re.findall(r"run: make ([a-z-]+)", text)
+        targets += re.findall(r"[a-z-]+", "".join(re.findall(r"command: \[(.*)\]", text)))
+        scripts = re.findall(r"run: (\.ci/\S+)", text)
+        assert targets or scripts
+        assert not [x for x in targets if not re.search(rf"^{x}:", makefile, re.MULTILINE)]
+        assert not [x for x in scripts if not (ROOT / x).stat().st_mode & 0o100]
+
+
+def test_actions_of_workflows_are_pinned_to_a_commit():
+    steps = [step for steps in read_workflows().values() for step in steps]
+    actions = [step["uses"] for step in steps if "uses" in step]
+    assert actions and all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action) for action in actions)
+
+
+def test_the_version_is_the_same_everywhere():
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    version = ka.__version__
+    date = re.search(rf"^## \[{re.escape(version)}\] - (\S+)$", changelog, re.MULTILINE)[1]
+    assert (citation["version"], str(citation["date-released"])) == (version, date)
+
+
+def test_the_changelog_stays_short():
+    assert len((ROOT / "CHANGELOG.md").read_text().splitlines()) <= 80
+
+
 def test_templates_of_issues_are_forms():
     forms = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
     assert len(forms) == 3
@@ -35,8 +84,9 @@ def test_templates_of_issues_are_forms():
 
 
 def test_the_map_of_the_tests_leads_to_files():
-    links = re.findall(r"\]\(([^)]+)\)", (ROOT / "tests" / "README.md").read_text("utf-8"))
-    assert len(links) > 20 and not [link for link in links if not (ROOT / "tests" / link).exists()]
+    text = (ROOT / "tests" / "README.md").read_text("utf-8")
+    paths = re.findall(r"\]\(([^)]+)\)", text) + re.findall(r"\| `(\w+/)`", text)
+    assert len(paths) > 20 and not [path for path in paths if not (ROOT / "tests" / path).exists()]
 
 
 def test_the_oldest_versions_are_those_that_setup_cfg_allows():

@@ -1,4 +1,4 @@
-"""Ragged tensors are refused in a sentence; sparse ones are read as dense ones are."""
+"""Ragged tensors are refused with a clear error. Sparse tensors are read like dense ones."""
 
 import keras
 import numpy as np

@@ -1,6 +1,6 @@
-"""The README: its commands and names exist, its numbers are those there are.
+"""The README: its commands and names exist, and its numbers are right.
 
-Its code runs in `test_wheel.py`, with the package as its wheel installs it.
+Its code runs in `test_wheel.py`, with the package installed from its wheel.
 """
 
 import importlib
@@ -23,19 +23,30 @@ COMMAND_LINE = (ROOT / "docs" / "guides" / "command-line.md").read_text()
 DIFF = re.search(r"```diff\n-(.*)\n\+(.*)\n```", README)
 TARGETS = sorted(set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE)))
 COMMANDS = {*re.findall(r"`keras-attention ([^`]*)`", README + COMMAND_LINE)}
-for page in (ROOT / "docs").rglob("*.md"):  # those that stand on lines of their own, too
+for page in (ROOT / "docs").rglob("*.md"):  # commands on lines of their own
     COMMANDS |= {*re.findall(r"^keras-attention ([^#\n]*)", page.read_text(), re.MULTILINE)}
-TRAINED = re.findall(r"\]\((saved_models/[^/]+)/.*\| (\w+) ([\d.]+)( %)? \|", README)
+# The measure of each preset in the table of the README, and its factor (100 for percent).
+TRAINED = {
+    "digits-vit": ("accuracy", 100),
+    "pos-tagger-en-ewt": ("accuracy", 100),
+    "digits-speech": ("word_error_rate", 100),
+    "multi30k-de-en": ("bleu", 1),
+    "dates": ("exact_match", 100),
+    "emotions": ("macro_f1", 100),
+    "blood-cells": ("map", 100),
+    "shakespeare": ("bits_per_character", 1),
+}
 FAMILIES = (ka.scores, ka.normalizers, ka.masks, ka.positions)
 
 
-def test_it_fits_on_a_screen_or_two():
-    assert len(README.splitlines()) <= 130
+def test_readme_is_short():
+    assert len(README.splitlines()) <= 110
     assert README.count("![") == 1
+    assert len(re.findall(r"^- \[", README, re.MULTILINE)) == 6  # the links at its end
 
 
-def test_the_layer_takes_the_place_of_keras_own():
-    """Both lines of the diff make a layer; the weights of the one fit into the other."""
+def test_layer_of_the_diff_replaces_keras_layer():
+    """Both lines make a layer, and their weights have the same shapes."""
     x = np.ones((1, 3, 16), "float32")
     weights = []
     for line in DIFF.groups():
@@ -52,15 +63,14 @@ def test_make_targets_exist(target):
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_commands_exist(command):
-    """Every command, and every option it is shown with."""
+def test_commands_and_their_options_exist(command):
     words = command.split()
-    known = get_command(app).commands
+    commands = get_command(app).commands
     if words[0].startswith("-"):
         assert words == ["--help"]
         return
-    assert words[0] in known
-    options = {option for parameter in known[words[0]].params for option in parameter.opts}
+    assert words[0] in commands
+    options = {option for parameter in commands[words[0]].params for option in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= options | {"--help"}
 
 
@@ -69,40 +79,47 @@ def test_every_command_is_in_the_readme_or_its_guide():
     assert set(get_command(app).commands) <= named
 
 
-def test_the_numbers_of_mechanisms_are_those_there_are():
-    """In the sentence of the README that counts them."""
+def test_readme_counts_mechanisms_correctly():
     counts = {family.__name__.rpartition(".")[2]: len(family.NAMES) for family in FAMILIES}
     layers = {name for name in ka.attention.__all__ if hasattr(ka.layers, name)}
     counts["attention layers"] = len(layers - {"AttentionLayer", "HeadProjection"})
     counts["builders"] = len(list_builders())
     for word, count in counts.items():
-        said = re.findall(rf"(\d+)\s{word}\b", README)
-        assert said == [str(count)], f"README.md says {said} {word}: there are {count}"
+        numbers = re.findall(rf"(\d+)\s{word}\b", README)
+        assert numbers == [str(count)], f"README.md says {numbers} {word}: there are {count}"
 
 
 def list_model_types():
-    """The `model_type`s of Hugging Face's checkpoints that `ka.pretrained` loads."""
+    """Return the `model_type`s of Hugging Face's checkpoints that `ka.pretrained` loads."""
     folder = "keras_attention.pretrained.architectures"
     modules = [importlib.import_module(f"{folder}.{name}") for name in architecture.ARCHITECTURES]
     return {kind for module in modules for kind in module.MODEL_TYPES}
 
 
-def test_the_model_types_are_those_there_are():
-    """The README counts them, and the guide of checkpoints names each."""
-    (said,) = re.findall(r"(\d+) `model_type`s", README)
-    known = list_model_types()
-    assert int(said) == len(known), f"README.md says {said} model_types: there are {len(known)}"
+def test_model_types_are_counted_and_listed():
+    """Check their number in the README, and their names in the guide to checkpoints."""
+    (number,) = re.findall(r"(\d+) `model_type`s", README)
+    model_types = list_model_types()
+    assert int(number) == len(model_types), f"README.md: there are {len(model_types)} model_types"
     guide = (ROOT / "docs" / "guides" / "pretrained.md").read_text()
-    rows = guide.partition("| architecture | `model_type` |")[2].partition("\n\n")[0].splitlines()
-    named = {name for row in rows[2:] for name in re.findall("`([^`]+)`", row.split("|")[2])}
-    assert_lists("the table of docs/guides/pretrained.md", named, known)
+    table = guide.partition("| architecture | `model_type` |")[2].partition("\n\n")[0]
+    rows = [row.split("|")[2] for row in table.splitlines()[2:]]
+    names = {name for row in rows for name in re.findall("`([^`]+)`", row)}
+    assert_lists("the table of docs/guides/pretrained.md", names, model_types)
 
 
-@pytest.mark.parametrize(("folder", "measure", "number", "percent"), TRAINED)
-def test_trained_models_score_what_is_said(folder, measure, number, percent):
-    """To a point, as they are written."""
-    scores = json.loads((ROOT / folder / "scores.json").read_text())["test"]["keras"]
-    assert abs((100 if percent else 1) * scores[measure] - float(number)) <= 0.051
+def test_every_preset_is_in_the_table():
+    presets = {path.parent.name for path in (ROOT / "saved_models").glob("*/manifest.json")}
+    assert_lists("TRAINED of tests/test_readme.py", TRAINED, presets)
+
+
+@pytest.mark.parametrize("preset", TRAINED)
+def test_scores_in_the_readme_are_right(preset):
+    measure, factor = TRAINED[preset]
+    (row,) = re.findall(rf"^\| `{preset}` \| (.*) \|$", README, re.MULTILINE)
+    (number,) = re.findall(r"[\d.]+\d", row.rpartition("|")[2])
+    scores = json.loads((ROOT / "saved_models" / preset / "scores.json").read_text())
+    assert abs(factor * scores["test"]["keras"][measure] - float(number)) <= 0.051
 
 
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]

@@ -40,18 +40,18 @@ def list_classes():
         if module.name.endswith("__main__") or ".device" in module.name:
             continue
         try:
-            found = vars(importlib.import_module(module.name))
+            names = vars(importlib.import_module(module.name))
         except ImportError:  # of another backend
             continue
-        for name, cls in found.items():
+        for name, cls in names.items():
             if inspect.isclass(cls) and cls.__module__ == module.name and name[0] != "_":
                 if issubclass(cls, KINDS):
                     yield cls
 
 
 def test_they_are_registered():
-    found = {cls for cls in list_classes() if cls.__name__ not in NEVER_SAVED}
-    bases = {base for cls in found for base in cls.__mro__[1:]}
-    missing = {cls for cls in found if keras.saving.get_registered_name(cls) == cls.__name__}
+    classes = {cls for cls in list_classes() if cls.__name__ not in NEVER_SAVED}
+    bases = {base for cls in classes for base in cls.__mro__[1:]}
+    missing = {cls for cls in classes if keras.saving.get_registered_name(cls) == cls.__name__}
     missing = {cls.__name__ for cls in missing if cls not in bases}
-    assert len(found) > 100 and not missing
+    assert len(classes) > 100 and not missing

@@ -51,8 +51,8 @@ def test_a_classifier_trains_and_is_exported(quantization, tmp_path):
     loaded = save_and_load(model, tmp_path / "model.keras")
     np.testing.assert_allclose(loaded(IDS), model(IDS), atol=1e-6)
     ka.export.to_litert(model, tmp_path / "model.tflite", quantization=quantization)
-    (found,) = ka.export.load(tmp_path / "model.tflite")({"token_ids": IDS}).values()
-    np.testing.assert_allclose(found, model(IDS), atol=0.1 if quantization else 1e-5)
+    (probabilities,) = ka.export.load(tmp_path / "model.tflite")({"token_ids": IDS}).values()
+    np.testing.assert_allclose(probabilities, model(IDS), atol=0.1 if quantization else 1e-5)
 
 
 def test_a_recurrent_translator_keeps_all_its_weights(tmp_path):
@@ -78,7 +78,7 @@ def test_a_task_is_trained_saved_and_opened(tmp_path):
 
 
 def test_a_checkpoint_of_mini_lm_is_read(tmp_path):
-    """As Sentence Transformers has it: the mean over tokens, of unit length."""
+    """Return the mean over tokens, with length 1, as Sentence Transformers does."""
     inputs, hidden = read_expected(FOLDER / "bert")
     model = ka.pretrained.load(make_sentence_transformer(tmp_path / "encoder"))
     padding = json.loads((FOLDER / "bert" / "config.json").read_text())["pad_token_id"]
@@ -89,7 +89,7 @@ def test_a_checkpoint_of_mini_lm_is_read(tmp_path):
 
 
 def draw_cells():
-    """A picture of three red cells and a white one, (240, 320, 3)."""
+    """Draw three red cells and a white one, (240, 320, 3)."""
     rows, columns = np.mgrid[:240, :320]
     picture = np.full((240, 320, 3), (228, 205, 200), "uint8")
     for row, column, radius in [(60, 70, 22), (190, 90, 22), (60, 270, 22), (120, 200, 45)]:
@@ -99,7 +99,7 @@ def draw_cells():
 
 
 def make_tone():
-    """A second of 440 Hz that grows and fades, at 8 kHz: to the model it is the word `four`."""
+    """Make a second of 440 Hz that grows and fades, at 8 kHz. The model answers `four`."""
     seconds = np.arange(8000) / 8000
     return (0.3 * np.sin(880 * np.pi * seconds) * np.sin(np.pi * seconds)).astype("float32")
 
@@ -109,7 +109,7 @@ def load_zero():
     return (digits.images[0, :, :, None] * 255 / 16).round().astype("uint8")
 
 
-# For each shipped preset an input, and what the newest versions answer.
+# For each shipped preset an input, and the answer of the newest versions.
 PRESETS = {
     "blood-cells": (draw_cells, "RBC 0.875, RBC 0.865, RBC 0.852, WBC 0.843"),
     "dates": (lambda: "2035. gada 24. augusts", "2035-08-24"),
@@ -125,22 +125,24 @@ PRESETS = {
 }
 
 
-def answer(task, given):
-    """What a task answers, as text with probabilities to three digits."""
+def answer(task, example):
+    """Return the answer of a task as text, with probabilities to three digits."""
     if isinstance(task, ka.tasks.CausalLM):
         tokenizer = task.preprocessor.target
-        (ids,) = tokenizer.encode([given])
+        (ids,) = tokenizer.encode([example])
         (written,) = tokenizer.decode(ka.generation.generate(task.model, np.array([ids]), 12))
         return written
-    (found,) = task.predict([given])
-    if isinstance(found, str):
-        return found
-    return ", ".join(map(print_answer, found if isinstance(found, list) else [found]))
+    (prediction,) = task.predict([example])
+    if isinstance(prediction, str):
+        return prediction
+    return ", ".join(
+        map(print_answer, prediction if isinstance(prediction, list) else [prediction])
+    )
 
 
-def print_answer(found):
+def print_answer(prediction):
     """`label 0.123` of the namedtuple that a task answers with."""
-    values = found._asdict()
+    values = prediction._asdict()
     label = next(values[name] for name in ("tag", "label") if name in values)
     probability = next(values[name] for name in ("probability", "score") if name in values)
     return f"{label} {probability:.3f}"

@@ -63,8 +63,8 @@ def test_a_bias_is_added_where_its_axis_is(shape, position):
     bias = random.normal(size=shape).astype("float32")
 
     def weights(bias):
-        given = dict(normalizer="sigmoid", position=position, bias=bias)
-        return np.asarray(ka.attention.attend(query, key, value, **given)[1])
+        settings = dict(normalizer="sigmoid", position=position, bias=bias)
+        return np.asarray(ka.attention.attend(query, key, value, **settings)[1])
 
     full = np.broadcast_to(bias, (2, 4, 4, 4)).copy()
     np.testing.assert_allclose(weights(bias), weights(full), atol=1e-6)
@@ -91,7 +91,7 @@ def test_a_mask_for_each_head_and_padding_for_each_row_are_both_kept():
     per_head = random.random((2, 2, 4, 4)) < 0.7
     padding = np.array([[True, True, True, False], [True, True, False, True]])
     layer = ka.attention.MultiHeadAttention(2, 4)
-    given = dict(attention_mask=per_head, value_mask=padding)
-    _, weights = layer(x, x, **given, return_attention_scores=True)
+    masks = dict(attention_mask=per_head, value_mask=padding)
+    _, weights = layer(x, x, **masks, return_attention_scores=True)
     seen = per_head & padding[:, None, None]
     assert np.array_equal(np.asarray(weights) > 0, seen)

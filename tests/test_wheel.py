@@ -1,4 +1,4 @@
-"""The wheel, outside of a clone: all that is needed is in it."""
+"""The wheel has all files, and the README's code runs with it outside of a clone."""
 
 import json
 import os
@@ -19,7 +19,7 @@ LINES = [*re.findall(r"```python\n(.*?)```", README, re.DOTALL)]
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """A folder with the package alone, as its wheel installs it."""
+    """Return a folder with only the package, as its wheel installs it."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     names = [".*", "build", "runs", "*.egg-info", "node_modules", "saved_model", "*.tflite"]
@@ -37,8 +37,8 @@ def installed(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_lines_of_the_readme(installed, tmp_path):
-    """Predict, fine-tune and export in an empty folder, with the presets of the wheel alone."""
+def test_code_of_the_readme_runs(installed, tmp_path):
+    """Run the README in an empty folder, with only the presets of the wheel."""
     command = 'main(["predict", "pos-tagger-en-ewt", "The cat sat", "--json"])'
     code = "\n".join(
         [
@@ -50,6 +50,8 @@ def test_the_lines_of_the_readme(installed, tmp_path):
             f"from keras_attention.cli import main\n{command}",
         ]
     )
+    rows = ["text,label", *["a joy to watch,good", "a real bore,bad"] * 20]
+    (tmp_path / "opinions.csv").write_text("\n".join(rows), "utf-8")
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     for name in ("", "_URL"):
         environment.pop(f"KERAS_ATTENTION_PRESETS{name}", None)
@@ -57,31 +59,32 @@ def test_the_lines_of_the_readme(installed, tmp_path):
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    *_, file, found, error, answer = done.stdout.splitlines()
+    *_, file, presets, error, answer = done.stdout.splitlines()
     package = installed / "keras_attention"
     assert file == str(package / "__init__.py")
     names = ("digits-vit", "pos-tagger-en-ewt")
-    assert found == str([(name, str(package / "presets" / name)) for name in names])
+    assert presets == str([(name, str(package / "presets" / name)) for name in names])
     assert error == (
         "There is no file or folder emotions, and no preset of that name. Presets in "
         f"{package / 'presets'}: digits-vit, pos-tagger-en-ewt. More are in saved_models of a "
-        "clone of keras_attention: let KERAS_ATTENTION_PRESETS name that folder, or "
-        "KERAS_ATTENTION_PRESETS_URL the address of one."
+        "clone of keras_attention: set KERAS_ATTENTION_PRESETS to that folder, or "
+        "KERAS_ATTENTION_PRESETS_URL to the URL of such a folder."
     )
     assert [word["tag"] for word in json.loads(answer)["prediction"]] == ["DET", "NOUN", "VERB"]
-    assert "the last layer is new, for 3 labels in place of 17" in done.stderr
-    assert (tmp_path / "tagger.tflite").stat().st_size > 10**6
+    assert "Classification(label='good'" in done.stdout
+    assert (tmp_path / "opinions" / "model.tflite").stat().st_size > 10**4
+    assert (tmp_path / "reverse" / "model.tflite").stat().st_size > 10**5
     assert (tmp_path / "attention.png").is_file()
 
 
 @pytest.mark.slow
-def test_all_files_of_the_package_are_in_it(installed):
+def test_wheel_has_all_files_of_the_package(installed):
     folder = ROOT / "keras_attention"
-    here = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
-    here = {path for path in here if path.suffix != ".pyc"}
-    there = {
+    files = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+    files = {path for path in files if path.suffix != ".pyc"}
+    wheel_files = {
         path.relative_to(installed / "keras_attention")
         for path in (installed / "keras_attention").rglob("*")
         if path.is_file()
     }
-    assert here <= there and ka.__version__ in str(list(installed.glob("*.dist-info")))
+    assert files <= wheel_files and ka.__version__ in str(list(installed.glob("*.dist-info")))

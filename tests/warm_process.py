@@ -1,7 +1,7 @@
 """New processes that have TensorFlow imported already, for the scripts of `keras_attention.export`.
 
-Exports check themselves in a process of TensorFlow alone, which takes seconds to import. Here one
-process imports it and forks for every script: each starts as fresh as in a process of its own.
+Exports check themselves in a process with TensorFlow only, which takes seconds to import. Here one
+process imports it and forks for every script. Each fork is as fresh as a new process.
 """
 
 import json
@@ -41,7 +41,7 @@ class WarmProcess:
         self.server = None
 
     def run(self, command, *, env, capture_output, text, errors=None, timeout=None):
-        """Runs `[sys.executable, "-P", script, *arguments]`; returns a `CompletedProcess`."""
+        """Run `[sys.executable, "-P", script, *arguments]`. Return a `CompletedProcess`."""
         python, isolated, *command = command
         assert (python, isolated) == (sys.executable, "-P") and capture_output and text
         if self.server is None:

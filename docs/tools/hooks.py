@@ -1,9 +1,10 @@
 """Hooks of MkDocs beyond its configuration: files outside of docs/ become pages of the site.
 
-CONTRIBUTING.md, CHANGELOG.md and the cards of trained models are pages of their own. Any other file
-that a page links to, such as a test or an example, is shown as it is. Links between all of them are
-kept; the same pages read well as plain files in the repository. Notebooks become pages with their
-outputs, as they were made. On the card of a trained model is the page that runs it (`pages.py`).
+CONTRIBUTING.md, CHANGELOG.md, tests/README.md and the cards of trained models become pages of their
+own. Any other file that a page links to, such as a test or an example, is shown as it is. Links
+between all of them are kept. The same pages read well as plain files in the repository. Notebooks
+become pages with their outputs. The card of a trained model holds the page that runs it
+(`pages.py`).
 """
 
 import pathlib
@@ -15,6 +16,7 @@ import nbconvert
 from mkdocs.structure.files import File
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import families  # noqa: E402
 import pages  # noqa: E402
 import site_checks  # noqa: E402
 
@@ -24,10 +26,13 @@ CODE = re.compile(r"(^```.*?^```|^~~~.*?^~~~)", re.DOTALL | re.MULTILINE)
 LANGUAGES = {".py": "python", ".toml": "toml", ".json": "json", ".html": "html", ".js": "js"}
 PICTURES = (".png", ".svg")
 
-# Where pages come from that do not lie in docs/: page -> file.
+# Pages that are made of files outside of docs/: page -> file.
 PAGES = {
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
+    "security.md": "SECURITY.md",
+    "code-of-conduct.md": "CODE_OF_CONDUCT.md",
+    "tests.md": "tests/README.md",
     "speed.md": "benchmarks/README.md",
 }
 PAGES |= {
@@ -37,7 +42,7 @@ PAGES |= {
 
 
 def on_files(files, config):
-    """Adds the pages from outside, and every file that some page links to."""
+    """Add the pages from outside of docs/, and every file that a page links to."""
     for notebook in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
         _add_notebook(notebook, files, config)
     origins = {
@@ -64,7 +69,11 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Points the links of a page to the pages that its targets became."""
+    """Change the links of a page to the pages that were made of its targets."""
+    if page.file.src_uri.startswith("reference/"):
+        room = pathlib.PurePath(page.file.src_uri).stem
+        parts = [markdown, families.write_overview(room), families.write_entries(room)]
+        markdown = "\n\n".join(parts)
     origins = config.extra["origins"]
     uri = page.file.src_uri
     origin = next((o for o, u in origins.items() if u == uri), None)
@@ -87,25 +96,25 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def on_post_build(config):
-    """The pages that run models are made at the end: MkDocs clears the site at the beginning."""
+    """Write the pages that run models. MkDocs clears the site before it builds."""
     pages.write_pages(config.site_dir)
     site_checks.check_site(config.site_dir)
 
 
 def _add_notebook(path, files, config):
-    """A page for a notebook, and its pictures; the notebook itself is there, too."""
+    """Add a page for a notebook, its figures, and the notebook itself."""
     name = path.stem
     resources = {"output_files_dir": f"{name}_files"}
     text, resources = nbconvert.MarkdownExporter().from_filename(str(path), resources)
-    head, _, rest = text.partition("\n\n")
-    text = f"{head}\n\n[This page as a notebook]({path.name})\n\n{rest}"
+    title, _, body = text.partition("\n\n")
+    text = f"{title}\n\n[This page as a notebook]({path.name})\n\n{body}"
     files.append(File.generated(config, f"notebooks/{name}.md", content=text))
     for picture, content in resources["outputs"].items():
         files.append(File.generated(config, f"notebooks/{picture}", content=content))
 
 
 def _show_bars(markdown):
-    r"""A bar in the code of a table's cell is written `\|`, which this renderer would show so."""
+    r"""Return Markdown with `|` for `\|` in code, which this renderer would show as it is."""
     return re.sub(r"`[^`\n]*`", lambda code: code[0].replace(r"\|", "|"), markdown)
 
 
@@ -114,7 +123,7 @@ def _remove_code(markdown):
 
 
 def _find_target(origin, link):
-    """The file that `link` on the page made from `origin` means, from the root; or None."""
+    """Return the path from the root that `link` means on the page made of `origin`, or None."""
     if "://" in link or link.startswith("mailto:"):
         return None
     target = posixpath.normpath(posixpath.join(posixpath.dirname(origin), link))

@@ -1,4 +1,4 @@
-"""Counts what keeps a stranger out: long front doors, kinds of one thing, private names, imports.
+"""Counts long signatures, classes of one kind, private functions, lines and imports.
 
     make house
     python docs/tools/house.py ROOT        # of another checkout
@@ -12,7 +12,7 @@
 - loose files: modules at the top, without __init__, __main__, __version__ and layers.
 - padding_id: how often the text occurs, also in longer names.
 - one caller: private, undecorated functions of at most 4 lines whose name occurs twice in a file.
-- arrows: pairs of rooms, the first of which imports the second anywhere. A room is a folder or a
+- arrows: pairs of rooms. The first imports the second somewhere. A room is a folder or a
   module at the top. Rooms or modules that import each other in a circle are a CycleError.
 """
 
@@ -66,8 +66,8 @@ def find_stops(tree, name):
 def find_one_callers(text, tree):
     return [
         x.name
-        for owner in (tree, *select(tree, ast.ClassDef))
-        for x in owner.body
+        for scope in (tree, *select(tree, ast.ClassDef))
+        for x in scope.body
         if isinstance(x, ast.FunctionDef) and re.match("_[^_]", x.name) and not x.decorator_list
         if 0 < count_lines(x) <= 4 and len(re.findall(rf"\b{x.name}\b", text)) == 2
     ]
@@ -86,7 +86,9 @@ def list_keywords(value):
     """Return the keywords of a function, or of a class and its bases in the package."""
     owners = value.__mro__ if inspect.isclass(value) else [value]
     owners = [x for x in owners if x.__module__.split(".")[0] == value.__module__.split(".")[0]]
-    parameters = {n: p for owner in owners for n, p in inspect.signature(owner).parameters.items()}
+    parameters = {
+        n: p for function in owners for n, p in inspect.signature(function).parameters.items()
+    }
     return [n for n, p in parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
 
 
@@ -136,8 +138,8 @@ def main(root):
     graph = {module: find_imports(tree, {*modules}) for module, tree in modules.items()}
     rooms = collections.defaultdict(set)
     for module, targets in graph.items():
-        room, *others = ((*name.split("."), "__init__")[1] for name in (module, *targets))
-        rooms[room] |= {*others} - {room}
+        room, *imported = ((*name.split("."), "__init__")[1] for name in (module, *targets))
+        rooms[room] |= {*imported} - {room}
     graphlib.TopologicalSorter(graph).prepare()  # or CycleError
     graphlib.TopologicalSorter(rooms).prepare()
     print(f"rooms: {len(rooms)}, arrows: {sum(map(len, rooms.values()))}, circles: none")

@@ -1,10 +1,10 @@
-"""Prints the table of docs/guides/pretrained.md of checkpoints on LiteRT and on a GPU delegate.
+"""Print the table of docs/guides/pretrained-on-device.md: checkpoints on LiteRT and a GPU delegate.
 
     python docs/tools/litert_table.py [--generate] [NAME ...]
 
-Each NAME is a folder of tests/pretrained/checkpoints. Decoders get `step`, and with `--generate`
-the whole loop of greedy decoding beside it. Files have fixed shapes, as GPU delegates want them,
-and are run in the stock runtime and, where there is a driver of Vulkan, on a delegate.
+Each NAME is a folder of tests/pretrained/checkpoints. The file of a decoder has `step`, and with
+`--generate` also the loop of greedy decoding. All files have fixed shapes, because GPU delegates
+need them. They run in the stock runtime, and on a delegate if the machine has a Vulkan driver.
 """
 
 import pathlib
@@ -18,7 +18,7 @@ import keras_attention as ka  # noqa: E402
 from tests.pretrained.make_checkpoints import CHECKPOINTS, FOLDER  # noqa: E402
 
 LENGTH, NEW = 8, {"max_length": 16, "max_new_tokens": 6}
-# How a text begins and ends, of models that write.
+# The tokens that begin and end a text, for models that generate.
 MARKS = {
     "causal_language_model": {"end_token_id": 2},
     "encoder_decoder": {"start_token_id": 0, "end_token_id": 2},
@@ -27,14 +27,14 @@ MARKS = {
 
 
 def export(name, path, loops):
-    """The `ExportReport` of a checkpoint's file; `loops` are those of a decoder."""
+    """Return the `ExportReport` of a checkpoint's file, for a decoder with `loops`."""
     stored = CHECKPOINTS[name][-1]
     task = {"task": stored["task"]} if "task" in stored else {}
     model = ka.pretrained.load(FOLDER / name, **task)
     has_length = any(None in tensor.shape[1:] for tensor in model.inputs)
     options = {"batch_size": 1, "sequence_length": LENGTH if has_length else None}
     if model.name == "speech_to_text":
-        options["sequence_length"] = model.inputs[0].shape[1]  # as many frames as it hears
+        options["sequence_length"] = model.inputs[0].shape[1]
     if model.name in MARKS:
         new = NEW if loops else {"max_length": NEW["max_length"]}
         options["generate"] = ka.export.Generation(loops, **new, **MARKS[model.name])
@@ -42,7 +42,7 @@ def export(name, path, loops):
 
 
 def write_line(name, report):
-    """A line of the table."""
+    """Return a line of the table."""
     signatures = ", ".join(f"`{one.name}`" for one in report.signatures)
     (gpu,) = [runtime.note for runtime in report.runtimes if "GPU" in runtime.name]
     gpu = gpu.replace("ran with all operators on the GPU, max abs error", "all of it, off by")
@@ -57,8 +57,8 @@ if __name__ == "__main__":
     for name in names or CHECKPOINTS:
         with tempfile.TemporaryDirectory() as folder:
             try:
-                found = export(name, pathlib.Path(folder) / "model.tflite", loops)
+                report = export(name, pathlib.Path(folder) / "model.tflite", loops)
             except ka.export.ExportError as error:
                 print(f"| `{name}` | | | no file: {error} |", flush=True)
             else:
-                print(write_line(name, found), flush=True)
+                print(write_line(name, report), flush=True)

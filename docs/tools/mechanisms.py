@@ -1,9 +1,9 @@
-"""Writes docs/mechanisms.md: every part, layer and builder, what it is, its papers and its test.
+"""Write docs/mechanisms.md: every part, layer and builder, with a description, papers and a test.
 
     make mechanisms
 
-All of it is read: names from the families' tables, first lines and citations from docstrings, tests
-from the tree of tests. Where papers are, papers.toml beside this file says.
+Names are read from the tables of the package, descriptions and citations from docstrings, and tests
+from the folder of tests. The addresses of papers are in papers.toml beside this file.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import re
 import tomllib
 
 import keras
+from families import describe
 
 import keras_attention as ka
 from keras_attention.blocks import residuals
@@ -25,37 +26,50 @@ PAPERS = tomllib.loads((pathlib.Path(__file__).parent / "papers.toml").read_text
 _NAME = r"[A-Za-z][\w-]+"
 _AUTHORS = rf"(?:{_NAME} et al\.|(?:{_NAME}, )?{_NAME} (?:and|&) {_NAME}|{_NAME}(?:-[A-Z]+)?)"
 CITATION = re.compile(rf"({_AUTHORS}),? \(?((?:19|20)\d\d)\b")
-IN_BRACKETS = re.compile(r" \([^()]*\b(?:19|20)\d\d\b[^()]*\)")
 
-# Bases of the others, and layers that are inside of them.
+MOST_PAPERS = 4  # in a row. The reference names all.
+
+# Base classes, and layers that other layers of the page contain.
 INNER = {"AttentionLayer", "HeadProjection", "ResidualWeight"}
 
 HEAD = """\
 # Mechanisms
 
-Every part, layer and builder, with the papers it cites and its test. Written by `make mechanisms`
-from the docstrings. A string means the part of its line: `score="cosine"` is
-`score=ka.scores.Cosine()`.
+Which mechanism of which paper is in the package, and under what name. `make mechanisms` writes this
+page from the docstrings. A string in the second column can be used as an argument: `score="cosine"`
+means `score=ka.scores.Cosine()`.
 
-Every one of them exports to LiteRT with built-in ops and, not quantized, equals the Keras model to
-1e-4, at any batch and length and at fixed ones, by [test_contract](../tests/test_contract.py)
-(`FaissMemory` alone runs eagerly); [on-device](on-device.md) says what of fixed shape GPU delegates
-and browsers run. The tests compare with a definition in NumPy, or with the paper's numbers.
+Each of them exports to LiteRT with built-in operations. Without quantization the file equals the
+Keras model to 1e-4, for free and for fixed shapes ([test](../tests/test_contract.py)). The only
+exception is `FaissMemory`, which runs eagerly. [Where a file runs](on-device/where-it-runs.md) says
+which runtimes take which files. The test in each row compares with a definition in NumPy, or with
+the paper's numbers.
+"""
+
+FOOT = """\
+
+## Where to go next
+
+- [The attention layer](guides/attention-layer.md), to use them
+- [Write your own](guides/write-your-own.md), for a mechanism that is missing here
 """
 
 ROOMS = {
-    "scores": "How well a query fits a key. Argument `score=`.",
-    "normalizers": "Scores to weights. Argument `normalizer=`.",
-    "masks": "Who may attend to whom. Argument `mask=`; they combine with `&`, `|` and `~`.",
-    "positions": "Where tokens are. Argument `position=`, one or a list.",
-    "positions.scalings": "Rotary positions for longer inputs: `Rotary(scaling=...)`.",
-    "attention": "Layers that attend.",
-    "blocks": 'What stands around attention. Norm arrangements go by name: `norm="pre"`.',
-    "recurrent": "Recurrent networks that attend.",
-    "models": "Stacks and builders: functions that return a functional `keras.Model`.",
+    "scores": "Functions of a query and a key, for the argument `score=`.",
+    "normalizers": "Functions that turn scores into weights, for the argument `normalizer=`.",
+    "masks": "Pairs of query and key that may attend, for the argument `mask=`. They combine with "
+    "`&`, `|` and `~`.",
+    "positions": "Encodings of the position, for the argument `position=`, which takes one or a "
+    "list.",
+    "positions.scalings": "Changes of rotary positions for longer inputs: `Rotary(scaling=...)`.",
+    "attention": "Attention layers.",
+    "blocks": "Layers around the attention. Arrangements of the norm have names, as in "
+    '`norm="pre"`.',
+    "recurrent": "Recurrent networks with attention.",
+    "models": "Stacks, and builders: functions that return a functional `keras.Model`.",
 }
 
-# Layers that are tested in the models which have them.
+# Layers that are tested as parts of models.
 TESTED_IN_MODELS = {
     "PositionsInDocuments": ROOT / "tests" / "models" / "test_packed.py",
     "Scan": ROOT / "tests" / "backends" / "test_deep_stacks_on_jax.py",
@@ -64,73 +78,69 @@ TESTED_IN_MODELS = {
 }
 
 COLUMNS = """\
-| | string | what it is | papers | test |
+| | string | description | papers | |
 | --- | --- | --- | --- | --- |
 """
 
 HEAD_STRUCTURES = """\
-Arguments of `MultiHeadAttention` that change its heads, tested by
-[test_head_structures](../tests/attention/test_head_structures.py) and
-[test_multi_head](../tests/attention/test_multi_head.py): `num_key_value_heads` (grouped and
-multi-query), `use_gate`, `qk_norm`, `sink`, `num_memory_slots`, `talking_heads`.
-`ka.attention.with_memory` gives any model a memory of earlier segments.
+These arguments of `MultiHeadAttention` change its heads: `num_key_value_heads` (grouped and
+multi-query attention), `use_gate`, `qk_norm`, `sink`, `num_memory_slots` and `talking_heads`. Their
+tests are [test_head_structures](../tests/attention/test_head_structures.py) and
+[test_multi_head](../tests/attention/test_multi_head.py). `ka.attention.with_memory` gives any model
+a memory of earlier segments.
 """
 
 
 def list_mechanisms(room):
-    """The (name, object, string that means it or None) of a room, in its own order."""
+    """Return (name, object, its string or None) for each mechanism of a room, in its order."""
     module = ka
     for part in room.split("."):
         module = getattr(module, part)
     names = dict(getattr(module, "NAMES", residuals.NAMES if room == "blocks" else {}))
     strings = {cls: name for name, cls in names.items()}
     if room in ("attention", "blocks", "recurrent"):
-        found = [n for n in module.__all__ if hasattr(ka.layers, n)]
-        found += [n for n in module.__all__ if getattr(module, n) in strings and n not in found]
+        listed = [n for n in module.__all__ if hasattr(ka.layers, n)]
+        listed += [n for n in module.__all__ if getattr(module, n) in strings and n not in listed]
     elif room == "models":
-        found = [
-            n for n in module.__all__ if n not in ("extend_vocabulary", "replace_head", "sizes")
-        ]
+        functions = ("extend_vocabulary", "replace_head", "sizes")
+        listed = [n for n in module.__all__ if n not in functions]
     else:
-        found = [cls.__name__ for cls in strings]
+        listed = [cls.__name__ for cls in strings]
     return [
-        (n, getattr(module, n), strings.get(getattr(module, n))) for n in found if n not in INNER
+        (n, getattr(module, n), strings.get(getattr(module, n))) for n in listed if n not in INNER
     ]
 
 
-def describe(thing):
-    """The first sentence of a docstring, without what it cites, as a cell of a table."""
-    first = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
-    return IN_BRACKETS.sub("", first).rstrip(".").replace("|", r"\|")
+def list_citations(mechanism):
+    """Return the papers that a docstring cites, each once, with the names of papers.toml."""
+    text = " ".join((inspect.getdoc(mechanism) or "").split())
+    citations = [f"{who.replace('&', 'and')}, {year}" for who, year in CITATION.findall(text)]
+    return list(dict.fromkeys(citations))
 
 
-def list_citations(thing):
-    """The papers that a docstring cites, each once, as papers.toml names them."""
-    text = " ".join((inspect.getdoc(thing) or "").split())
-    found = [f"{who.replace('&', 'and')}, {year}" for who, year in CITATION.findall(text)]
-    return list(dict.fromkeys(found))
-
-
-def list_papers(thing):
-    """The [citation](address) of every paper that a docstring cites, in its order."""
+def list_papers(mechanism):
+    """Return a link for every paper that a docstring cites, such as [Vaswani 2017](address)."""
     links = []
-    for citation in list_citations(thing):
+    for citation in list_citations(mechanism):
         address = PAPERS[citation]
-        address = address if isinstance(address, str) else address[thing.__name__]
-        links.append(f"[{citation}]({address})")
+        address = address if isinstance(address, str) else address[mechanism.__name__]
+        authors, year = citation.rsplit(", ", 1)
+        first = re.split(r" et al\.| and |, ", authors)[0]
+        links.append(f"[{first} {year}]({address})")
     return links
 
 
-def find_test(room, thing, string=None):
-    """The test file of a mechanism: that of its module, or the one that names it most.
+def find_test(room, mechanism, string=None):
+    """Return the test file of a mechanism's module, or the file that names the mechanism most.
 
-    Those of its own room count double; layers of models are also tested with models.
+    Files of the mechanism's room count double. Layers are also tested with models.
     """
-    if thing.__name__ in TESTED_IN_MODELS:
-        return TESTED_IN_MODELS[thing.__name__]
+    if mechanism.__name__ in TESTED_IN_MODELS:
+        return TESTED_IN_MODELS[mechanism.__name__]
     folder = ROOT / "tests" / room.split(".")[0]
-    own = folder / f"test_{thing.__module__.rpartition('.')[2]}.py"
-    names = [thing.__name__, string or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", thing.__name__).lower()]
+    own = folder / f"test_{mechanism.__module__.rpartition('.')[2]}.py"
+    name = mechanism.__name__
+    names = [name, string or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()]
     mentions = {}
     for path in (*folder.glob("test_*.py"), *(ROOT / "tests" / "models").glob("test_*.py")):
         count = len(re.findall(rf"\b(?:{'|'.join(names)})\b", path.read_text()))
@@ -138,20 +148,21 @@ def find_test(room, thing, string=None):
     return own if mentions.get(own) else max(sorted(mentions), key=mentions.get)
 
 
-def write_row(room, name, thing, string):
+def write_row(room, name, mechanism, string):
+    """Return the row of a mechanism."""
     page = f"reference/{room.split('.')[0]}.md"
     module = f"keras_attention.{room}"
-    if thing.__module__ == f"{module}.{name}":  # a function in a file of its name
-        module = thing.__module__
+    if mechanism.__module__ == f"{module}.{name}":  # a function in a file of the same name
+        module = mechanism.__module__
     link = f"[`{name}`]({page}#{module}.{name})"
-    test = find_test(room, thing, string)
-    test = f"[{test.stem.removeprefix('test_')}](../{test.relative_to(ROOT)})"
-    cells = [link, f'`"{string}"`' if string else "", describe(thing)]
-    return f"| {' | '.join([*cells, ', '.join(list_papers(thing)), test])} |"
+    test = f"[test](../{find_test(room, mechanism, string).relative_to(ROOT)})"
+    cells = [link, f'`"{string}"`' if string else "", describe(mechanism)]
+    papers = ", ".join(list_papers(mechanism)[:MOST_PAPERS])
+    return f"| {' | '.join([*cells, papers, test])} |"
 
 
 def write_page():
-    """The whole page as text."""
+    """Return the whole page as text."""
     parts = [HEAD]
     for room, sentence in ROOMS.items():
         parts.append(f"## ka.{room}\n\n{sentence}\n")
@@ -159,7 +170,7 @@ def write_page():
         parts.append(COLUMNS + "\n".join(rows) + "\n")
         if room == "attention":
             parts.append(HEAD_STRUCTURES)
-    return "\n".join(parts)
+    return "\n".join(parts) + FOOT
 
 
 if __name__ == "__main__":

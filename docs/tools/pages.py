@@ -1,4 +1,4 @@
-"""Pages that run a trained model, inside of the site: one for each preset whose task has a page."""
+"""Pages of the site that run a trained model, for each preset whose task has such a page."""
 
 import json
 import logging
@@ -9,13 +9,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = "try"  # of the site
 LITERT = "litert"  # one LiteRT.js for all pages
 SCORES = "## Scores\n"
-LINKING = ("index.html", "model.js")  # files of a page that say where it lies
+LINKING = ("index.html", "model.js")  # files of a page that name its address
 
 log = logging.getLogger("mkdocs.hooks")
 
 
 def find_presets():
-    """The names of the presets that have a model to export, and a page for it."""
+    """Return the names of the presets that have a model to export and a page for its task."""
     from keras_attention.web.page import KINDS
 
     manifests = sorted(ROOT.glob("saved_models/*/manifest.json"))
@@ -28,19 +28,19 @@ def find_presets():
 
 
 def add_page(card, name):
-    """The card of a preset with the page that runs it, above its scores."""
+    """Return the card of a preset with the page that runs it above its scores."""
     address = f"../{FOLDER}/{name}/index.html"
     frame = (
         f'## Try it\n\n<iframe class="page" src="{address}" title="{name} in the browser" '
-        f'loading="lazy"></iframe>\n\n<p><a href="{address}">The page alone</a>. It runs in this '
-        "browser, behind any web server; from a folder it does not.</p>\n\n"
+        f'loading="lazy"></iframe>\n\n<p><a href="{address}">Open it in its own window</a>. It '
+        "runs in this browser, from any web server, but not from a folder.</p>\n\n"
     )
     assert SCORES in card, f"the card of {name} has no heading for its scores"
     return card.replace(SCORES, frame + SCORES, 1)
 
 
 def write_pages(site):
-    """Writes the page of each preset into a folder of the site; without npm, says so instead."""
+    """Write the page of each preset into a folder of the site. Without npm it holds the error."""
     import keras_attention as ka
 
     root = pathlib.Path(site) / FOLDER
@@ -54,7 +54,7 @@ def write_pages(site):
         except ValueError as error:
             if "npm" not in str(error):
                 raise
-            log.info("%s: no page of it is made: %s", name, error)
+            log.info("%s has no page: %s", name, error)
             output.mkdir()
             (output / "index.html").write_text(f"<p>{error}</p>\n", "utf-8")
             continue
@@ -62,7 +62,7 @@ def write_pages(site):
 
 
 def _share_litert_js(page, shared):
-    """Puts LiteRT.js where all pages find it: it is many times as large as they are."""
+    """Move LiteRT.js to a folder of all pages, because it is many times as large as a page."""
     if not shared.exists():
         shutil.move(page / LITERT, shared)
     shutil.rmtree(page / LITERT, ignore_errors=True)

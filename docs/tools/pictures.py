@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/pictures from the trained models in saved_models/.
+"""Draw the pictures of docs/pictures from the trained models in saved_models/.
 
 make pictures
 """
@@ -13,10 +13,65 @@ import keras_attention as ka
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PICTURES = ROOT / "docs" / "pictures"
+GERMAN = "Ein Mann mit einem roten Hut fährt auf der Straße Fahrrad."
+WORD_START = "▁"  # SentencePiece begins words with it
+SIZE = (8.4, 4.9)  # inches: as wide as a page
+FONT_SIZE = 12.5
+
+
+def draw_translation():
+    """Draw which German words the translator looked at for each English word that it wrote."""
+    task = ka.tasks.from_preset(ROOT / "saved_models" / "multi30k-de-en")
+    texts = task.preprocessor
+    source = texts([GERMAN])
+    with ka.visualization.record_attention(task.model) as maps:
+        target = ka.generation.generate(
+            task.model,
+            source=source,
+            start_token_id=texts.start_token_id,
+            end_token_id=texts.end_token_id,
+            max_new_tokens=24,
+        )
+    weights = np.asarray(maps["decoder_block_2/cross_attention"])[0].mean(axis=0)  # (T, S)
+    end = list(target[0]).index(texts.end_token_id)
+    english = texts.target.pieces(target[0][:end])
+    german = texts.source.pieces(source[0])[:-1]  # without the end of the text
+    german, starts = join_pieces(german)
+    weights = np.add.reduceat(weights[:, : starts[-1] + 1], starts, axis=1)
+    english, starts = join_pieces(english)
+    weights = np.stack([rows.mean(axis=0) for rows in np.split(weights[:end], starts[1:])])
+    draw_alignment(weights, english, german, PICTURES / "translation.png")
+
+
+def join_pieces(pieces):
+    """Return the words that subwords spell, and the index of the first subword of each word."""
+    starts = [k for k, piece in enumerate(pieces) if piece.startswith(WORD_START) or piece == "."]
+    groups = np.split(np.array(pieces), starts[1:])
+    return ["".join(group).removeprefix(WORD_START) for group in groups], starts
+
+
+def draw_alignment(weights, rows, columns, path):
+    """Draw weights (T, S) with large labels, so that they are readable at the width of a page."""
+    figure = ka.visualization.attention_map(weights, rows, columns)
+    figure.set_size_inches(*SIZE)
+    panel, bar = figure.axes
+    panel.set_title("")
+    panel.xaxis.tick_top()
+    panel.xaxis.set_label_position("top")
+    panel.set_xlabel("German, as it was read", fontsize=FONT_SIZE)
+    panel.set_ylabel("English, as it was written", fontsize=FONT_SIZE)
+    panel.tick_params(labelsize=FONT_SIZE, length=0)
+    panel.tick_params(axis="x", rotation=40)
+    for label in panel.get_xticklabels():
+        label.set_horizontalalignment("left")
+        label.set_rotation_mode("anchor")
+    bar.tick_params(labelsize=FONT_SIZE - 2)
+    bar.set_ylabel("attention weight", fontsize=FONT_SIZE)
+    figure.savefig(path)
 
 
 def draw_digits():
-    """One test picture of six digits, and the patches that the last layer looked at."""
+    """Draw six digits of the test part and the patches that the last layer looked at."""
     model = keras.models.load_model(ROOT / "saved_models" / "digits-vit" / "model.keras")
     digits = datasets.load_digits()
     chosen = [int(np.flatnonzero(digits.target == digit)[7]) for digit in (0, 2, 3, 4, 7, 9)]
@@ -30,4 +85,5 @@ def draw_digits():
 
 
 if __name__ == "__main__":
+    draw_translation()
     draw_digits()

@@ -1,4 +1,4 @@
-"""The parts put together: `attend`, its kernels, and the layers made of it."""
+"""Attention layers, the function `attend`, and the kernels that compute it."""
 
 from keras_attention.attention import feature_maps, kernels
 from keras_attention.attention.attend import Equation, attend

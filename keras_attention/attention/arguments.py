@@ -1,4 +1,4 @@
-"""Constructor arguments of attention layers, resolved and checked, with Keras's messages."""
+"""Checks of the constructor arguments of attention layers, and their conversion to parts."""
 
 import keras
 
@@ -6,7 +6,12 @@ from keras_attention import normalizers, positions
 
 
 def check_positive(optional=(), **sizes):
-    """Refuses sizes that are not positive ints. Those named in `optional` may be None."""
+    """Raise a ValueError if a size, an argument of a layer, is not a positive int.
+
+    Args:
+        optional: names of the sizes that may be None.
+        sizes: the sizes to check, keyed by argument name.
+    """
     for name, size in sizes.items():
         if name in optional and size is None:
             continue
@@ -34,11 +39,14 @@ def check_groups(num_heads, num_key_value_heads):
 
 
 def check_sink(normalizer):
-    """Refuses a sink beside a normalizer in which scores do not share a denominator."""
+    """Raise a ValueError unless a normalizer can have a sink, a learned score in its denominator.
+
+    Only a `Softmax` without `plus_one` can.
+    """
     if not isinstance(normalizer, normalizers.Softmax):
         raise ValueError(
-            f"sink=True with normalizer={normalizer!r}: a sink is a term of the softmax's "
-            "denominator, which only Softmax has. Leave out one of the two."
+            f"sink=True with normalizer={normalizer!r}: a sink is a term of the denominator of "
+            "Softmax. Leave out one of the two."
         )
     if normalizer.plus_one:
         raise ValueError(
@@ -48,19 +56,23 @@ def check_sink(normalizer):
 
 
 def require_dense(name):
-    """Return `"dense"`, or an error where another kernel is named."""
+    """Return `"dense"`, the only kernel for `ResidualAttention` and memory slots (learned keys).
+
+    Raise a ValueError if `name`, the `implementation` of the layer, is another kernel.
+    """
     if name not in (None, "dense"):
         raise ValueError(
-            f"implementation={name!r}: memory slots, and scores that are handed on, need the dense "
-            "kernel. Leave implementation out."
+            f"implementation={name!r}: memory slots and ResidualAttention need the dense kernel. "
+            "Leave implementation out."
         )
     return "dense"
 
 
 def use_flash(flash_attention, implementation, dropout):
-    """Return whether the backend's flash attention is asked for: True, False, or None.
+    """Return `flash_attention`, a bool, or Keras's global setting if it is None.
 
-    None follows `keras.config.disable_flash_attention()`.
+    Raise a ValueError if flash attention is required together with `dropout` (float) or with a
+    kernel (`implementation`) other than `"fused"`.
     """
     if flash_attention not in (True, False, None):
         raise ValueError(f"flash_attention={flash_attention!r}: expected True, False or None.")
@@ -71,9 +83,8 @@ def use_flash(flash_attention, implementation, dropout):
         )
     if flash_attention and implementation not in (None, "fused"):
         raise ValueError(
-            f"flash_attention=True asks for the fused kernel, but implementation="
-            f"{implementation!r} is named, or needed by memory slots or scores that are handed on. "
-            "Leave out one of the two."
+            f"flash_attention=True needs the fused kernel, but implementation={implementation!r} "
+            "is named, or needed by memory slots or ResidualAttention. Leave out one of the two."
         )
     if flash_attention is None:
         return keras.config.is_flash_attention_enabled()
@@ -104,7 +115,7 @@ def as_shape(output_shape):
 
 
 def require_part(family, part):
-    """Return `part` of the family called `family`, which may not be None."""
+    """Return `part`, or raise a ValueError if it is None. `family` is "score" or "normalizer"."""
     if part is None:
         raise ValueError(
             f"{family}=None: attention needs a {family}. Leave it out for the default."
@@ -113,20 +124,27 @@ def require_part(family, part):
 
 
 def get_position(identifier, dtype):
-    """Return the position that `identifier` means, one that attention sees, or None."""
+    """Return the position encoding that a layer's argument `position` describes, or None.
+
+    `identifier` is an encoding, its name, its config or None. Raise a ValueError for encodings that
+    can only be added to embeddings, because attention layers have none.
+    """
     part = positions.get(identifier, dtype=dtype)
     if part is not None and not part.roles & {"rotate", "bias"}:
         raise ValueError(
-            f"position={part!r} is added to tokens, which attention does not see. "
-            "Give it to the embedding, or use one that rotates or biases: rotary, alibi, ..."
+            f"position={part!r} is added to tokens, which is the work of an embedding. Give it to "
+            "the embedding, or use one that rotates or biases: rotary, alibi, ..."
         )
     return part
 
 
 def check_rotates_only(part):
-    """Refuses a position that does more than rotate, for a layer whose scores take no bias."""
+    """Raise a ValueError if a position encoding does not only rotate queries and keys.
+
+    `part` is the `Position` of a layer, or None. Rotary encodings are valid, biases are not.
+    """
     if part is not None and part.roles != {"rotate"}:
         raise ValueError(
-            f"position={part!r} does more than rotate ({', '.join(sorted(part.roles))}), and only "
-            "rotation finds room in this layer's compressed keys. Use one that rotates: rotary."
+            f"position={part!r} has the roles {', '.join(sorted(part.roles))}, but this layer only "
+            "rotates its keys. Use a position that only rotates: rotary."
         )

@@ -1,4 +1,4 @@
-"""`attend`: `weights = normalize(score(q, k) + bias, mask)` and `output = weights · v`."""
+"""The function `attend`, and `Equation`, which holds the parts of an attention computation."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ from keras import ops
 from keras_attention import normalizers, positions, scores
 from keras_attention.attention import inputs, kernels
 from keras_attention.attention.visibility import Visibility, to_rank_four
-from keras_attention.scores.base import as_floats
+from keras_attention.scores.base import Score, as_floats, score_pairs
 
 
 def attend(
@@ -25,34 +25,36 @@ def attend(
     implementation=None,
     flash_attention=None,
 ):
-    """Averages `value` with the weights that score, normalizer, mask and position give.
+    """Compute attention: the mean of `value`, weighted by how well each query matches each key.
 
-    `weights = normalize(score(rotate(q), rotate(k)) + bias, mask)`, `output = weights · v`: Vaswani
-    et al. (2017), equation 1, with each of its steps a part.
+    `weights = normalize(score(rotate(q), rotate(k)) + bias, mask)` and `output = weights · v`. This
+    is equation 1 of Vaswani et al. (2017), with a replaceable part for each step.
 
     Args:
-        query: (B, T, N, H). key: (B, S, K, H). value: (B, S, K, Hv), where K divides N (grouped
-            queries, Ainslie et al., 2023): query head h uses key head h // (N / K).
-        score, normalizer: a part, its name or its config.
-        mask: a part of `keras_attention.masks`, its name, its config or None. A `Visibility` adds
-            masks that are tensors, positions, lengths and packed documents.
-        position: a part of `keras_attention.positions` that rotates or biases, or None.
-        bias: float, added to the scores, broadcastable to (B, N, T, S).
-        dropout: callable applied to the weights before they meet the values.
-        return_weights: bool. Only the dense kernel holds the weights. Without them others need
-            less time and memory.
-        implementation: name of a kernel, or None for the rule of `choose`. `"dense_cached"` takes
-            keys and values as a cache keeps them, heads first, (B, K, S, H) and (B, K, S, Hv), and
-            keys that are rotated: nothing is transposed.
-        flash_attention: True for the backend's flash attention, by the fused kernel, or an error.
-            False for none, None where it is possible. Other kernels ignore it.
+        query: (B, T, N, H), the query heads.
+        key: (B, S, K, H). K must divide N. With K < N this is grouped-query attention (Ainslie et
+            al., 2023): query head h uses key head h // (N / K).
+        value: (B, S, K, Hv), the value heads.
+        score: a score of `keras_attention.scores`, its name or its config.
+        normalizer: a normalizer of `keras_attention.normalizers`, its name or its config.
+        mask: a mask of `keras_attention.masks`, its name, its config, or None. Pass a `Visibility`
+            instead to give mask tensors, positions, lengths or packed documents.
+        position: an encoding of `keras_attention.positions` that rotates or biases, its name, its
+            config, or None.
+        bias: float tensor added to the scores, broadcastable to (B, N, T, S), or None.
+        dropout: function applied to the weights before the product with the values, or None.
+        return_weights: bool, whether to return the weights too. Only the dense kernel can return
+            them. Other kernels need less time and memory.
+        implementation: name of a kernel, a way to compute the same result, such as `"chunked"`.
+            None applies the rule of `choose`. With `"dense_cached"`, keys and values must have the
+            layout of a cache, (B, K, S, H) and (B, K, S, Hv), and the keys must be rotated already.
+        flash_attention: True requires the backend's flash attention, which the fused kernel uses.
+            False excludes it. None uses it if possible. Other kernels ignore this argument.
 
     Returns:
-        The output (B, T, N, Hv), and with `return_weights` the weights (B, N, T, S), both in the
-        value's dtype. Whole numbers become floats. A query that may attend to nothing has weights
-        and output of exactly zero.
-
-    Example:
+        The output (B, T, N, Hv), or a tuple of the output and the weights (B, N, T, S) if
+        `return_weights`. Both have the value's dtype, or a float dtype if the inputs are integers.
+        For a query that sees no key, weights and output are exactly zero.
 
     ```python
     import numpy as np
@@ -61,7 +63,7 @@ def attend(
     q, k, v = (np.random.rand(2, 5, 3, 8).astype("float32") for _ in range(3))
     output, weights = ka.attention.attend(q, k, v, mask="causal")
     assert output.shape == (2, 5, 3, 8) and weights.shape == (2, 3, 5, 5)
-    assert np.all(np.asarray(weights)[:, :, 0, 1:] == 0)  # the first query sees the first key
+    assert np.all(np.asarray(weights)[:, :, 0, 1:] == 0)  # query 0 sees only key 0
     causal = {"mask": "causal", "return_weights": False}
     chunked = ka.attention.attend(q, k, v, **causal, implementation="chunked")
     assert np.allclose(chunked, output, atol=1e-6)
@@ -83,15 +85,19 @@ def attend(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Equation:
-    """What attention computes: `normalize(score(rotate(q), rotate(k)) + bias, mask) · v`.
+    """The parts of the equation `normalize(score(rotate(q), rotate(k)) + bias, mask) · v`.
 
-    `AttentionLayer.make_equation` makes it for each call. A layer that adds to its scores hands on
-    `dataclasses.replace(equation, bias=...)`.
+    `AttentionLayer.make_equation` creates one for each call. A layer that adds a bias to its scores
+    uses `dataclasses.replace(equation, bias=...)`.
 
     Args:
-        score, normalizer: parts. position: a part that rotates or biases, or None.
-        bias: float, added to the scores, broadcastable to (B, N, T, S); or None.
-        dropout: callable applied to the weights before they meet the values, or None.
+        score: a score of `keras_attention.scores`.
+        normalizer: a normalizer of `keras_attention.normalizers`.
+        position: an encoding of `keras_attention.positions` that rotates or biases, or None.
+        bias: float tensor added to the scores, broadcastable to (B, N, T, S), or None.
+        dropout: function applied to the weights before the product with the values, or None.
+        num_slots: int, the number of memory slots: learned keys without a position, which come
+            after the keys of the tokens.
     """
 
     score: scores.Score
@@ -99,22 +105,27 @@ class Equation:
     position: positions.Position | None = None
     bias: object = None
     dropout: object = None
+    num_slots: int = 0
 
     def __post_init__(self):
         object.__setattr__(self, "bias", to_rank_four(self.bias))
 
     @property
     def position_biases(self):
-        """Whether the position adds to scores or outputs."""
+        """Return whether the position encoding adds terms to scores or outputs."""
         return self.position is not None and "bias" in self.position.roles
 
     def block_bias(self, i, j, query, key, bias):
-        """Return what is added to the scores of a block, (B, N, rows, columns), or None.
+        """Compute the total bias of a block of scores: (B, N, rows, columns), or None.
+
+        A block is the scores of some queries (its rows) with some keys (its columns).
 
         Args:
-            i, j: positions of the queries and keys of the block.
-            query, key: those of the block, (B, rows, N, H) and (B, columns, K, H), rotated.
-            bias: the cut of `self.bias` for the block.
+            i: int (rows,) or (B, rows), the positions of the block's queries.
+            j: int (columns,) or (B, columns), the positions of the block's keys.
+            query: the block's queries (B, rows, N, H), rotated.
+            key: the block's keys (B, columns, K, H), rotated.
+            bias: the block of `self.bias`, or None.
         """
         relative = self.position.bias(i, j, query, key) if self.position_biases else None
         if bias is None or relative is None:
@@ -122,11 +133,40 @@ class Equation:
         return bias + relative  # not ops.add: see tests/test_traps.py
 
     def block_values(self, i, j, weights):
-        """Return what the position adds to the output of a block (B, rows, N, Hv), or None.
+        """Compute the position encoding's term in the output of a block.
 
-        `weights` (B, N, rows, columns) are those of the block.
+        Args:
+            i: int (rows,) or (B, rows), the positions of the block's queries.
+            j: int (columns,) or (B, columns), the positions of the block's keys.
+            weights: the block's weights (B, N, rows, columns).
+
+        Returns:
+            (B, rows, N, Hv), or None.
         """
-        return self.position.values(i, j, weights) if self.position_biases else None
+        if not self.position_biases:
+            return None
+        weights = weights[:, :, :, : -self.num_slots] if self.num_slots else weights
+        return self.position.values(i, j, weights)
+
+
+class RawScores(Score):
+    """The score of a `ResidualAttention` layer: its own score plus the scores of the layer below.
+
+    After a call, the attribute `raw` holds the sum (B, N, T, S), to pass to the layer above.
+
+    Args:
+        score: the layer's own score.
+        previous: (B, N, T, S), the sum of the layer below, or None in the first layer.
+    """
+
+    def __init__(self, score, previous):
+        self.score, self.previous, self.raw = score, previous, None
+
+    def __call__(self, query, key):
+        self.raw = score_pairs(self.score, query, key)
+        if self.previous is not None:
+            self.raw = ops.add(self.raw, ops.cast(self.previous, self.raw.dtype))
+        return self.raw
 
 
 def compute_attention(
@@ -139,9 +179,12 @@ def compute_attention(
     implementation=None,
     flash_attention=None,
 ):
-    """Return the output, and with `return_weights` the weights, else None.
+    """Compute attention as `attend` does, from an `Equation` and a `Visibility`.
 
-    As `attend`, where `equation` and `visibility` say what is computed and who sees whom.
+    Return the output (B, T, N, Hv), and the weights (B, N, T, S), which are None without
+    `return_weights`. Query, key and value are heads. `equation` holds the score, the normalizer and
+    the position encoding, and `visibility` the masks and positions of this call. Query, key, value
+    and the last three arguments have the forms that `attend` describes.
     """
     query, key, value = as_floats(query, key, value)
     cached = implementation == kernels.CACHED

@@ -10,36 +10,41 @@ from keras_attention.core.shapes import prepend_batch
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Attention(AttentionLayer):
-    """Attention of queries over values, without projections (Luong et al., 2015, section 3.1).
+    """Attention of queries to values, without projections (Luong et al., 2015, section 3.1).
 
-    Called as `keras.layers.Attention` and `keras.layers.AdditiveAttention`, which differ only in
-    `score`. Only the score may have projections.
+    `weights = normalize(score(q, k), mask)` and `output = weights · v`. The layer is called like
+    `keras.layers.Attention` and `keras.layers.AdditiveAttention`, which it replaces with
+    `score="dot"` and `score="additive"`.
 
     Args:
-        score: a part of `keras_attention.scores`, its name or its config. The default is Luong's
-            dot product, as in Keras.
-        kwargs: those of `AttentionLayer`.
+        score: a score of `keras_attention.scores`, its name or its config. The default is Luong's
+            dot product, as in `keras.layers.Attention`.
+        normalizer: a normalizer of `keras_attention.normalizers`, its name or its config.
+        mask: a mask of `keras_attention.masks`, its name, its config, or None.
+        position: an encoding of `keras_attention.positions` that rotates or biases, or None.
+        dropout: float, the fraction of attention weights set to 0 in training.
+        seed: int, the seed of dropout, or None.
+        kwargs: other arguments of `AttentionLayer`, such as `implementation`.
 
     Call arguments:
-        inputs: list [query (B, T, D), value (B, S, Dv), key (B, S, Dk)]; the key defaults to the
-            value. All may have the same axes between B and T, which are then part of the batch.
-        mask: list [query mask (B, T), value mask (B, S)], bool, True = a token. Filled by Keras
-            from implicit masks.
+        inputs: list [query (B, T, D), value (B, S, Dv)] or [query, value, key (B, S, Dk)]. The key
+            defaults to the value. All may have more axes between B and T or S, which are then part
+            of the batch and must have the same sizes in all inputs.
+        mask: list [query mask (B, T), value mask (B, S)], bool, True = a token. Keras fills it from
+            the implicit masks of the inputs.
         return_attention_scores: bool, whether to return the weights (B, T, S) too.
         use_causal_mask: bool, whether key j is hidden from query i when j > i.
         training: bool, whether dropout is active.
 
-    Whole numbers are cast to the layer's dtype. A query that may attend to nothing gives zeros. The
-    output (B, T, Dv) carries the query's mask.
-
-    Example:
+    Integer inputs are cast to the layer's compute dtype. The output (B, T, Dv) carries the query's
+    mask. For a query that sees no key it is zero.
 
     ```python
     import numpy as np
     import keras_attention as ka
 
     query, value = np.random.rand(2, 5, 8), np.random.rand(2, 7, 12)
-    layer = ka.attention.Attention(score="additive")  # Bahdanau's: widths may differ
+    layer = ka.attention.Attention(score="additive")  # Bahdanau's score allows different widths
     output, weights = layer([query, value], return_attention_scores=True)
     assert output.shape == (2, 5, 12) and weights.shape == (2, 5, 7)
     ```
@@ -69,7 +74,7 @@ class Attention(AttentionLayer):
         if len(front[0]) < 1 or len({*map(len, front)}) > 1 or any(len(x) > 1 for x in sizes):
             raise ValueError(
                 "Attention is called on (batch, ..., length, features), query, value and key with "
-                f"the same axes in front of the length. Received: inputs of shape {input_shape}"
+                f"the same axes before the length. Received: inputs of shape {input_shape}"
             )
         query, value, key = input_shape[0], input_shape[1], input_shape[-1]
         self._widths = {"key": key[-1], "value": value[-1]}
@@ -79,7 +84,7 @@ class Attention(AttentionLayer):
         self, inputs, mask=None, training=None, return_attention_scores=False, use_causal_mask=False
     ):
         query_mask, value_mask = (None, None) if mask is None else mask[:2]
-        floats = keras.backend.is_float_dtype  # Keras casts floats, and leaves whole numbers
+        floats = keras.backend.is_float_dtype  # Keras casts float inputs, but not integers
         query, value, *key = (
             x if floats(x.dtype) else ops.cast(x, self.compute_dtype) for x in inputs
         )
@@ -116,7 +121,7 @@ class Attention(AttentionLayer):
         return {name: (1, width) for name, width in self._widths.items()}
 
     def project_output(self, output, query):
-        # a reshape, not a squeeze, which LiteRT lacks for shapes that are not known
+        # not a squeeze, which LiteRT does not support for dynamic shapes
         shape = prepend_batch(output, ops.shape(output)[1], output.shape[3])
         return ops.reshape(output, shape)
 

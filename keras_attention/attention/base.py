@@ -1,4 +1,4 @@
-"""`AttentionLayer`: masks, positions, cache, recording and dropout around `attend`, once."""
+"""`AttentionLayer`: the base class of attention layers."""
 
 import dataclasses
 import functools
@@ -8,8 +8,7 @@ import keras
 
 from keras_attention import masks, normalizers, scores
 from keras_attention.attention import arguments, axes, inputs, kernels, kv_cache, segment_memory
-from keras_attention.attention.attend import Equation, compute_attention
-from keras_attention.attention.raw_scores import RawScores, check_previous
+from keras_attention.attention.attend import Equation, RawScores, compute_attention
 from keras_attention.attention.visibility import Visibility
 from keras_attention.core import checks, keras_internals, scope
 from keras_attention.core.integer_inputs import IntegerInputs
@@ -18,60 +17,66 @@ from keras_attention.core.sharing import serialize_shared
 
 
 class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
-    """The base of attention layers: masks, positions, cache, recording and dropout.
+    """Base class of attention layers, with masks, positions, a cache, recorded weights and dropout.
 
-    `call` makes two records and hands them on unchanged: `Equation` says what is computed,
-    `Visibility` who sees whom. A layer states `num_heads` and these steps of `call`:
+    The layer computes `weights = normalize(score(q, k) + bias, mask)` and `output = weights · v`,
+    where a subclass projects its inputs to the heads q, k and v. A subclass sets `num_heads` and
+    defines these steps of `call`:
 
-    1. `project_query`: by default `_query_dense`, which its `build` makes.
-    2. `project_key_value`: a dict of all that later queries need, such as key and value.
-    3. `attend_heads`: its equation. It calls `self.attend`, with an `Equation` of its own, such as
-       one with a bias.
-    4. `project_output`: by default `_output_dense`.
+    1. `project_query` returns the query heads. By default it applies `_query_dense`.
+    2. `project_key_value` returns a dict with the key and value heads.
+    3. `attend_heads` calls `self.attend`. Override it, for example, to add a bias to the
+       `Equation`.
+    4. `project_output` maps the heads to the output. By default it applies `_output_dense`.
 
-    `build` also calls `build_parts`. With `cache_shapes` a layer decodes: it names the entries of
-    `project_key_value` that a cache keeps. Quantization and LoRA reach projections made by
-    `project` of `attention/projection.py`, in a layer that is a `ProjectionOwner` too.
+    The subclass creates its projections in `build` and then calls `build_parts`. To support
+    decoding, its `cache_shapes` lists the entries of `project_key_value` that a cache stores. To
+    support quantization and LoRA, it also derives from `ProjectionOwner` and creates its
+    projections by the function `project` of `attention/projection.py`.
 
     Args:
-        score: a part of `keras_attention.scores`, its name or its config.
-        normalizer: a part of `keras_attention.normalizers`, its name or its config.
-        mask: a part of `keras_attention.masks`, its name, its config or None.
-        position: a part of `keras_attention.positions` that rotates queries and keys or biases
-            scores, its name, its config, a list of them, or None.
-        dropout: float, the share of attention weights dropped in training. The others grow by
-            1 / (1 - dropout), so that rows sum to one on average.
-        seed: int, for dropout.
-        implementation: `"dense"`, `"fused"`, `"banded"`, `"chunked"` or `"ring"`, or None to pick
-            one by the rule of `keras_attention.attention.choose`. The named kernel computes every
-            output, or an error says why it cannot. `"dense"` computes weights that are asked for,
-            and attention to a cache.
-        padding: `"right"` where padding comes after the tokens in every row, or None. Attention on
-            GPUs then takes lengths in place of masks. This is not checked: with padding in front
-            the result is wrong.
+        score: a score of `keras_attention.scores`, its name or its config.
+        normalizer: a normalizer of `keras_attention.normalizers`, its name or its config.
+        mask: a mask of `keras_attention.masks`, its name, its config, or None.
+        position: an encoding of `keras_attention.positions` that rotates queries and keys or biases
+            scores, its name, its config, a list of these, or None.
+        dropout: float, the fraction of attention weights set to 0 in training. The others are
+            multiplied by 1 / (1 - dropout).
+        seed: int, the seed of dropout, or None.
+        implementation: name of a kernel, `"dense"`, `"fused"`, `"banded"`, `"chunked"` or `"ring"`.
+            None applies the rule of `keras_attention.attention.choose`. If a kernel is named, it
+            computes every output, or a call raises an error that explains why it cannot. Returned
+            weights and attention to a cache are always computed by `"dense"`.
+        padding: `"right"` if in every row padding comes after the tokens, or None. With `"right"`,
+            attention on GPUs uses lengths instead of mask tensors. This is not checked: with
+            left-padded input the result is wrong.
 
     Call arguments:
-        query: (B, T, D), or (B, dims..., D) with `attention_axes`.
-        value: (B, S, D). key: (B, S, D), default `value`.
-        query_mask: bool (B, T). value_mask, key_mask: bool (B, S). True = a token, False = padding.
-            Keras fills them from the implicit masks of the tensors.
-        attention_mask: bool, True = may attend: (B, T, S), or anything that broadcasts to
-            (B, N, T, S), with missing axes in front of T. Floats must be known and 0 or 1.
-        return_attention_scores: bool, whether to return the weights (B, N, T, S) too, as they are
-            before dropout.
+        query: (B, T, D), or (B, dims..., D) for layers with `attention_axes`.
+        value: (B, S, D).
+        key: (B, S, D). Defaults to `value`.
+        query_mask: bool (B, T), True = a token, False = padding. Keras fills this mask and the next
+            two from the implicit masks of the tensors.
+        value_mask, key_mask: bool (B, S), likewise.
+        attention_mask: bool, True = may attend, of shape (B, T, S), or broadcastable to
+            (B, N, T, S). Missing axes are added before T. A float mask must be a constant of
+            zeros and ones.
+        return_attention_scores: bool, whether to also return the weights (B, N, T, S), before
+            dropout.
         training: bool, whether dropout is active.
         use_causal_mask: bool, whether key j is hidden from query i when j > i.
-        segment_ids, value_segment_ids: int (B, T) and (B, S), the documents of a packed row. A
-            token sees its own document. 0 is padding. The second defaults to the first.
-        query_positions: int (T,) or (B, T), value_positions: int (S,) or (B, S): where the tokens
-            are, for `mask` and `position`. Default: 0, 1, 2, ... Where query and value are one
-            tensor, positions given for one hold for both.
-        previous_scores, return_raw_scores: only for `ResidualAttention`.
+        segment_ids: int (B, T), the number (1, 2, ...) of each token's document, if several
+            documents are packed in one row. A token sees only its own document. Padding has 0.
+        value_segment_ids: int (B, S), the same for values. Defaults to `segment_ids`.
+        query_positions: int (T,) or (B, T), the positions of the queries for `mask` and `position`.
+            None means 0, 1, 2, ... If query and value are the same tensor, it is enough to pass the
+            positions of one of them.
+        value_positions: int (S,) or (B, S), likewise for keys and values.
+        previous_scores, return_raw_scores: only for `ResidualAttention`, which adds the scores of
+            the layer below.
 
-    All masks that are given must allow a pair. A query that may attend to nothing gives exact zeros
-    before the output projection. The output carries the query's mask.
-
-    Example:
+    A query sees a key if every mask allows it. For a query that sees no key, the output is exactly
+    zero before the output projection. The output has the query's implicit Keras mask.
 
     ```python
     import keras
@@ -100,10 +105,10 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
     """
 
     num_heads, key_dim, num_memory_slots = 1, None, 0
-    attention_axes = None  # all but batch and features
-    remembers_segments = False  # whether it attends to the hidden states of earlier segments
-    hands_on_scores = False  # whether it adds the scores of the layer below to its own
-    _parts = ("score", "normalizer", "mask")  # those that are arguments, beside the position
+    attention_axes = None  # None is all axes but the batch and the features
+    joins_segments = False  # whether it attends to the hidden states of earlier segments
+    adds_previous_scores = False  # whether it adds the scores of the layer below to its own
+    _parts = ("score", "normalizer", "mask")  # constructor arguments, in addition to the position
     _flash_attention = None
 
     def __init__(
@@ -134,9 +139,13 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
         self._dropout_layer = None
 
     def build_parts(self, query_shape, key_shape=None):
-        """Builds what scores, positions and dropout need, for heads (B, T, N, H) and (B, S, K, H).
+        """Build the score, the position encoding and the dropout of weights.
 
-        A part that other layers hold as well is built once.
+        A part that several layers share is built only once.
+
+        Args:
+            query_shape: (B, T, N, H), the shape of the query heads.
+            key_shape: (B, S, K, H), the shape of the key heads. Defaults to `query_shape`.
         """
         if self.dropout:
             self._dropout_layer = keras.layers.Dropout(
@@ -148,9 +157,10 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
             self.position.build(query_shape)
 
     def __call__(self, *args, **kwargs):
-        """Makes one tensor of an array that is given both as query and as value.
+        """Call the layer, after converting an array that is both query and value to one tensor.
 
-        Keras makes a tensor of each argument, and casts each, so that in `call` they would be two.
+        Keras would convert each argument separately, and `call` could not recognize
+        self-attention.
         """
         arguments = self.name_arguments(args, kwargs)
         query, value = arguments.get("query"), arguments.get("value")
@@ -208,7 +218,7 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
         if key_mask is not None and key_mask is not value_mask:
             value_mask = masks.all_of(value_mask, key_mask)
         value_segment_ids = segment_ids if value_segment_ids is None else value_segment_ids
-        if value is query and key is value:  # positions of either are of both
+        if value is query and key is value:
             query_positions = value_positions if query_positions is None else query_positions
             value_positions = query_positions if value_positions is None else value_positions
         visibility = Visibility(
@@ -222,7 +232,7 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
         )
         heads, visibility, cached = self._project(query, value, key, visibility, attended)
         equation = self.make_equation(training)
-        if self.hands_on_scores:
+        if self.adds_previous_scores:
             previous = axes.weights_to_sequences(previous_scores, query, value, attended)
             equation = dataclasses.replace(equation, score=RawScores(equation.score, previous))
         sequence = axes.to_sequences(query, attended)
@@ -246,12 +256,16 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _project(self, query, value, key, visibility, attended):
-        """Return the heads to attend to, their `Visibility`, and whether a cache keeps them."""
+        """Project value and key to heads, and add earlier tokens from a cache or a memory.
+
+        `attended` is the tuple of axes to attend over. Return a dict of key and value heads, a
+        `Visibility` for them, and a bool, whether the heads come from a cache.
+        """
         values = axes.to_sequences(value, attended)
         keys = values if key is value else axes.to_sequences(key, attended)
-        if self.remembers_segments:
-            past = segment_memory.join_past(self, query, values, keys, visibility)
-            values, keys, visibility = past
+        if self.joins_segments:
+            joined = segment_memory.join_past(self, query, values, keys, visibility)
+            values, keys, visibility = joined
         if 1 in attended:
             if cached := kv_cache.extend_cache(self, query, values, keys, visibility):
                 return *cached, True
@@ -260,80 +274,100 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
         return self.project_key_value(values, keys, visibility), visibility, False
 
     def _check_call(self, query, value, arguments):
-        """Refuses arguments of a call, by name, that do not fit queries and values."""
+        """Raise a ValueError for call arguments that do not fit queries and values.
+
+        `arguments` is a dict of call arguments, keyed by name.
+        """
         attended, sizes = self.attended_axes(query), (query.shape, value.shape)
         inputs.check_call(self.name, *sizes, arguments, attended, self.num_heads)
         previous_scores = arguments.get("previous_scores")
         if previous_scores is None and not arguments.get("return_raw_scores"):
             return
-        if not self.hands_on_scores:
+        if not self.adds_previous_scores:
             raise ValueError(
                 f"{self.name} was given previous_scores or return_raw_scores=True, which only "
                 "ResidualAttention takes. Leave them out, or use ResidualAttention."
             )
-        if scope.current(scope.Decoding) is None:  # a cache makes scores of all tokens so far
+        if scope.current(scope.Decoding) is None:  # with a cache there are more keys
             shape = axes.weights_shape(self.num_heads, *sizes, attended)
-            check_previous(previous_scores, shape)
+            inputs.check_previous_scores(previous_scores, shape)
 
     def make_equation(self, training=False):
-        """Return the `Equation` of a call: the parts, and the dropout of weights in training."""
-        dropout = self.drop_weights if training and self.dropout else None
-        return Equation(self.score, self.normalizer, self.position, dropout=dropout)
+        """Return the `Equation` of a call: its parts and, in training, the dropout of weights."""
+        drops = training and self.dropout
+        change = self.drop_weights if drops else scope.change_of_weights(self)
+        return Equation(self.score, self.normalizer, self.position, dropout=change)
 
     def drop_weights(self, weights):
-        """Drop some of the weights, as in training."""
+        """Drop random attention weights (B, N, T, S). Only called in training."""
         drop = self._dropout_layer
         return weights if drop is None else drop(weights, training=True)
 
     def project_query(self, query):
-        """Return queries (B, T, D) in heads, (B, T, N, H)."""
+        """Project queries (B, T, D) to heads (B, T, N, H)."""
         return self._query_dense(query)
 
     def project_key_value(self, value, key, visibility):
-        """Return what `attend_heads` attends to: a dict, name -> (B, S, ...).
+        """Return the key and value heads as a dict of tensors (B, S, ...) for `attend_heads`.
 
         Args:
-            value, key: (B, S, D). visibility: `Visibility`, with the positions of keys for a layer
-                that rotates them itself.
+            value: (B, S, D), the tokens to attend to.
+            key: (B, S, D). In most calls it is the same tensor as `value`.
+            visibility: the call's `Visibility`, which has the positions of the keys.
         """
         raise NotImplementedError(
-            f"{type(self).__name__} has no project_key_value, which gives what is attended to: a "
-            'dict such as {"key": (B, S, K, H), "value": (B, S, K, H)}.'
+            f"{type(self).__name__} does not define project_key_value. Return a dict of heads, "
+            'such as {"key": (B, S, K, H), "value": (B, S, K, H)}.'
         )
 
     def project_for_cache(self, value, key, visibility):
-        """Return `project_key_value` as a cache keeps it: name -> (B, ..., S, H), keys rotated.
+        """Return the dict of `project_key_value` in the layout in which a cache stores it.
 
-        (B, S, K, H) becomes (B, K, S, H), and (B, S, C) stays.
+        Keys are rotated. Tensors (B, S, K, H) are transposed to (B, K, S, H), and tensors (B, S, C)
+        are unchanged. `value` and `key` are (B, S, D), and `visibility` has the positions of the
+        keys.
         """
         heads = self.project_key_value(value, key, visibility)
         return kv_cache.rotate_and_transpose(self.position, heads, visibility.key_positions)
 
     @property
     def cache_shapes(self):
-        """Return what a cache keeps of one token: name -> shape, (K, H) of heads (B, S, K, H)."""
+        """Return the shape that a decoding cache stores for one token, for each name of heads.
+
+        The names are those of `project_key_value`. Heads (B, S, K, H) have the shape (K, H).
+        """
         raise NotImplementedError(
-            f"{type(self).__name__} has no cache_shapes and so cannot decode with a cache. Add the "
-            "property: the names that project_key_value gives, each with its shape for one token, "
+            f"{type(self).__name__} has no cache_shapes, so it cannot decode with a cache. Add the "
+            "property: each name that project_key_value returns, with its shape for one token, "
             'such as {"key": (num_heads, key_dim), "value": (num_heads, key_dim)}.'
         )
 
+    @property
+    def head_size(self):
+        """Return the size of a query or key head."""
+        return self.key_dim
+
     def attend_heads(self, query, heads, equation, visibility, return_weights, implementation):
-        """Compute the layer's equation: output (B, T, N, Hv), and weights or None.
+        """Compute the attention output (B, T, N, Hv), and the weights (B, N, T, S) or None.
 
         Args:
-            query: from `project_query`. heads: from `project_key_value`, or from a cache.
-            equation: from `make_equation`. visibility: `Visibility`, to hand on unchanged.
-            return_weights: bool, whether anybody wants the weights.
-            implementation: that of the layer, or `kernels.CACHED` for heads from a cache.
+            query: the result of `project_query`.
+            heads: the result of `project_key_value`, or the heads in a cache.
+            equation: the result of `make_equation`.
+            visibility: the call's `Visibility`.
+            return_weights: bool, whether the call needs weights, to return or record them.
+            implementation: name of a kernel, `kernels.CACHED` for heads from a cache, or None.
         """
         how = equation, visibility, return_weights, implementation
         return self.attend(query, heads["key"], heads["value"], *how)
 
     def attend(self, query, key, value, equation, visibility, return_weights, implementation):
-        """Return the output (B, T, N, Hv), and the weights (B, N, T, S) if they are wanted.
+        """Compute the output (B, T, N, Hv), and the weights (B, N, T, S) or None.
 
-        Where another kernel than `dense` is named, it computes the output, and `dense` the weights.
+        Query, key and value are heads, `equation` is an `Equation` and `visibility` a `Visibility`,
+        as in `attend_heads`. `implementation` is the name of a kernel, or None to choose one. If a
+        kernel other than `dense` is named and `return_weights` is True, this kernel computes the
+        output, and `dense` computes the weights.
         """
         arguments, flash = (query, key, value, equation, visibility), self._flash_attention
         if not (return_weights and self.names_kernel(implementation)):
@@ -342,19 +376,29 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
         return compute_attention(*arguments, False, implementation, flash)[0], weights
 
     def names_kernel(self, implementation):
-        """Return whether a kernel is asked for that gives no weights."""
+        """Return whether a kernel that returns no weights must run.
+
+        This is the case if `implementation`, a str or None, names one, or if the layer requires
+        flash attention.
+        """
         return implementation not in (None, "dense", kernels.CACHED) or bool(self._flash_attention)
 
     def project_output(self, output, query):
-        """Map heads (B, T, N, Hv) back to (B, T, D). `query` (B, T, D) is the layer's input."""
+        """Map the heads `output` (B, T, N, Hv) to (B, T, D).
+
+        `query` (B, T, D) is the layer's input, for subclasses that gate the output with it.
+        """
         return self._output_dense(output)
 
     def mask_part(self, use_causal_mask=False):
-        """Return the mask part of a call, or None."""
+        """Return the `Mask` of the layer, or None if it has none.
+
+        With `use_causal_mask=True`, the argument of the call, it is combined with a causal mask.
+        """
         return join_masks(self.mask, masks.Causal() if use_causal_mask else None)
 
     def attended_axes(self, query):
-        """Return which axes of `query` are attended over, sorted."""
+        """Return the axes of `query` to attend over, as a sorted tuple of positive ints."""
         return axes.resolve_axes(self.attention_axes, len(query.shape))
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
@@ -389,6 +433,6 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
 
 
 def join_masks(*parts):
-    """Return the mask part that allows what all of `parts` allow. None allows everything."""
+    """Combine masks with `&`, and skip None, which allows everything. Return None for no masks."""
     parts = [part for part in parts if part is not None]
     return functools.reduce(operator.and_, parts) if parts else None

@@ -1,4 +1,4 @@
-"""The difference of two attention maps."""
+"""Differential attention: the difference of two attention maps."""
 
 import functools
 import math
@@ -18,33 +18,34 @@ LAMBDAS = ("lambda_query_1", "lambda_key_1", "lambda_query_2", "lambda_key_2")
 class DifferentialAttention(AttentionLayer, ProjectionOwner):
     """Two attention maps, one subtracted from the other (Ye et al., 2024, section 2.1).
 
-    `output = RMSNorm((A1 - λ A2) · v) (1 - λ_init)` for each head, where A1 and A2 come from the
-    two halves of its query and key: noise that both maps contain cancels. The difference is
-    normalized head by head, with one scale for all heads (as in the paper's code; its text has
-    GroupNorm). `λ = exp(q1 · k1) - exp(q2 · k2) + λ_init` is learned, one for the layer.
+    `output = RMSNorm((A1 - λ A2) · v) (1 - λ_init)` for each head. The head's query and key are
+    split into two halves. A1 and A2 are the attention weights of the first and the second half, and
+    noise that is in both cancels out. The scalar
+    `λ = exp(q1 · k1) - exp(q2 · k2) + λ_init` is shared by all heads, where q1, k1, q2 and k2 are
+    learned vectors. As in the paper's code, all heads share the scale of the RMSNorm. The paper's
+    text describes a GroupNorm instead.
 
-    Called as `MultiHeadAttention` is. With N heads of size H its projections are those of a
-    `MultiHeadAttention` with 2N.
+    With N heads of size H, this layer has projections as large as a `MultiHeadAttention` with 2N
+    heads.
 
     Args:
-        num_heads: int, N.
-        key_dim: int, H, the size of a head of queries and keys in each of the two maps.
-        value_dim: int, the size of a head of values. None is 2H.
-        depth: int l, which layer of its stack this is, from 1: `λ_init = 0.8 - 0.6 exp(-0.3(l-1))`.
-            None is 0.8, the limit.
-        num_key_value_heads: int K that divides N. Query head h uses key head h // (N / K).
+        num_heads: int, N, the number of heads.
+        key_dim: int, H, the size of a query or key head in each of the two maps.
+        value_dim: int, the size of a value head. None means 2H.
+        depth: int l, the number of this layer in its stack, counted from 1. It determines
+            `λ_init = 0.8 - 0.6 exp(-0.3 (l - 1))`. None uses the limit, 0.8.
+        num_key_value_heads: int K, a divisor of N. Query head h uses key head h // (N / K). None
+            means N.
         use_bias: bool, whether the projections have a bias.
-        kernel_initializer: of the projections.
-        kwargs: those of `AttentionLayer`. Both maps use the same score and position, whose weights
-            they share if there are any; dropout drops from each map on its own.
+        kernel_initializer: initializer of the projections' kernels.
+        kwargs: other arguments of `AttentionLayer`. Both maps share the score and the position
+            encoding. Dropout is sampled separately for each map.
 
-    Call arguments: those of `AttentionLayer`. The weights are A1 - λ A2.
+    Call arguments: those of `AttentionLayer`.
 
-    A query that may attend to nothing has zeros in all heads, and the output carries the query's
-    mask. `record_attention` shows A1 - λ A2, (B, N, T, S): its rows sum to 1 - λ, and weights may
-    be negative.
-
-    Example:
+    The returned and recorded weights are A1 - λ A2, of shape (B, N, T, S). Their rows sum to 1 - λ,
+    and they may be negative. For a query that sees no key, all heads are exactly zero. The output
+    has the query's implicit Keras mask.
 
     ```python
     import numpy as np
@@ -79,14 +80,13 @@ class DifferentialAttention(AttentionLayer, ProjectionOwner):
         self.num_key_value_heads = num_heads if num_key_value_heads is None else num_key_value_heads
         self.depth, self.use_bias = depth, use_bias
         checks.check_whole_numbers(self, "num_heads", "key_dim", "value_dim", "num_key_value_heads")
-        if depth is not None:
-            checks.check_whole_numbers(self, "depth")
+        checks.check_whole_numbers(self, "depth", optional=True)
         arguments.check_groups(self.num_heads, self.num_key_value_heads)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     @property
     def lambda_init(self):
-        """The part of λ that is not learned (Ye et al., 2024, section 2.1)."""
+        """Return λ_init, the part of λ that is not learned (Ye et al., 2024, section 2.1)."""
         return 0.8 if self.depth is None else 0.8 - 0.6 * math.exp(-0.3 * (self.depth - 1))
 
     def build(self, query_shape, value_shape, key_shape=None):
@@ -103,7 +103,7 @@ class DifferentialAttention(AttentionLayer, ProjectionOwner):
         )
         self._head_norm.build((None, None, heads, self.value_dim))
         for name in LAMBDAS:
-            # float32 under every policy: an exponential follows
+            # float32 under every policy, for the exponential
             weight = self.add_weight(
                 name=name,
                 shape=(self.key_dim,),
@@ -111,10 +111,14 @@ class DifferentialAttention(AttentionLayer, ProjectionOwner):
                 autocast=False,
             )
             setattr(self, f"_{name}", weight)
-        self.build_parts((query_shape[0], None, heads, self.key_dim))  # of one map
+        self.build_parts((query_shape[0], None, heads, self.key_dim))  # the shape of one map
 
     def project_key_value(self, value, key, visibility):
-        """Return keys of both maps (B, S, K, 2H), not rotated, and values (B, S, K, Hv)."""
+        """Return a dict of the unrotated keys of both maps and the values.
+
+        `"key"` is (B, S, K, 2H) and `"value"` is (B, S, K, Hv), from the inputs `key` and `value`
+        (B, S, D). `visibility`, the masks of the call, is not used.
+        """
         return {"key": self._key_dense(key), "value": self._value_dense(value)}
 
     @property
@@ -133,7 +137,7 @@ class DifferentialAttention(AttentionLayer, ProjectionOwner):
     def attend_heads(self, query, heads, equation, visibility, return_weights, implementation):
         queries, keys = (ops.split(x, 2, axis=3) for x in (query, heads["key"]))
         how = equation, visibility, return_weights, implementation
-        (first, weights), (second, other) = (
+        (first, weights), (second, second_weights) = (
             self.attend(queries[i], keys[i], heads["value"], *how) for i in (0, 1)
         )
         query_1, key_1, query_2, key_2 = (getattr(self, f"_{name}") for name in LAMBDAS)
@@ -141,6 +145,6 @@ class DifferentialAttention(AttentionLayer, ProjectionOwner):
         factor = factor - ops.exp(ops.sum(ops.multiply(query_2, key_2))) + self.lambda_init
         factor = ops.cast(factor, first.dtype)
         if weights is not None:
-            weights = ops.subtract(weights, ops.multiply(factor, other))
+            weights = ops.subtract(weights, ops.multiply(factor, second_weights))
         output = self._head_norm(ops.subtract(first, ops.multiply(factor, second)))
         return ops.multiply(output, 1 - self.lambda_init), weights

@@ -1,4 +1,4 @@
-"""Feature maps of linear attention: φ(q) · φ(k), with φ above zero, in place of exp(q · k)."""
+"""Feature maps of linear attention: φ(q) · φ(k) replaces exp(q · k)."""
 
 import dataclasses
 import random
@@ -14,35 +14,43 @@ LARGEST_EXPONENT = 60.0
 
 
 class FeatureMap:
-    """Takes queries and keys to features φ, none below zero, so that `weight ∝ φ(q) · φ(k)`.
+    """Base class of feature maps φ, with which linear attention computes weights ∝ φ(q) · φ(k).
 
-    Everything is float32. A factor that is the same for all features of one query, or for all keys
-    and features of a head, divides out of the attention: maps leave such factors out.
+    Features are non-negative and float32. Attention does not change if all features of a query, or
+    of all keys of a head, are multiplied by the same factor, so maps omit such factors.
     """
 
     def size(self, key_dim):
-        """Return how many features a head of `key_dim` has."""
+        """Return the number of features F for heads of size `key_dim`."""
         return key_dim
 
     def draw(self, key_dim):
-        """Return the weights that are drawn once and kept, float32, or None for none."""
+        """Sample random numbers for a layer: a NumPy float32 array, or None if the map needs none.
+
+        `key_dim` is H, the size of a head. The layer saves the array as a non-trainable weight, and
+        passes it to `queries` and `keys` as `drawn`.
+        """
         return None
 
     def queries(self, x, drawn=None):
-        """Map queries (B, N, T, H) -> (B, N, T, F)."""
+        """Map queries `x` (B, N, T, H) to features (B, N, T, F).
+
+        `drawn` is the result of `draw`.
+        """
         raise NotImplementedError(f"{type(self).__name__}.queries")
 
     def keys(self, x, drawn=None):
-        """Map keys (B, K, S, H) -> (B, K, S, F). Each depends only on its own key."""
+        """Map keys `x` (B, K, S, H) to features (B, K, S, F), each key independently of all others.
+
+        `drawn` is the result of `draw`.
+        """
         return self.queries(x, drawn)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class EluFeatures(FeatureMap, Part):
-    """`φ(x) = elu(x) + 1` (Katharopoulos et al., 2020, section 3.2.1).
-
-    Example:
+    """The feature map `φ(x) = elu(x) + 1` (Katharopoulos et al., 2020, section 3.2.1).
 
     ```python
     import numpy as np
@@ -61,11 +69,9 @@ class EluFeatures(FeatureMap, Part):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class ReLUFeatures(FeatureMap, Part):
-    """`φ(x) = max(x, 0)` (Cai et al., 2023, "EfficientViT", section 3.1).
+    """The feature map `φ(x) = max(x, 0)` (Cai et al., 2023, "EfficientViT", section 3.1).
 
-    A query whose features are all zero, or orthogonal to those of all keys, gives zeros.
-
-    Example:
+    If a query's features are orthogonal to the features of all keys, its output is zero.
 
     ```python
     import numpy as np
@@ -85,23 +91,19 @@ class ReLUFeatures(FeatureMap, Part):
 class FavorFeatures(FeatureMap, Part):
     """FAVOR+: positive orthogonal random features (Choromanski et al., 2021, lemma 1).
 
-    `φ(x) = exp(w · x' - |x'|² / 2)` with `x' = x / H^(1/4)`, for F random vectors w: on average
-    over w, φ(q) · φ(k) / F is exp(q · k / √H), so that the attention is an estimate of softmax
-    attention, without bias in numerator and denominator, whose error falls as 1 / √F. It grows
-    exponentially with |q' + k'|²: queries and keys far from the origin need more features than
-    there are, and keys so far that all their features round to zero (|k'| > 15) are not seen.
+    Each feature is `exp(w · x' - |x'|² / 2)`, where w is one of F random vectors and
+    `x' = x / H^(1/4)`. The expected value of φ(q) · φ(k) / F is exp(q · k / √H), so this is an
+    estimate of softmax attention. The error decreases as 1 / √F and grows exponentially with
+    |q' + k'|². Keys with |k'| > 15 get no weight, because all their features round to zero.
 
-    The vectors are drawn when the layer is built, in blocks of H that are orthogonal to one
-    another, each of the length of a Gaussian vector; they are weights that do not train, saved with
-    the layer. For queries the largest exponent is taken out, which divides out; for keys it is not,
-    because it would have to be the same for all, later ones included. Theirs are cut off at 60
-    instead, which keeps sums finite and is far beyond where the estimate is of use.
+    A layer samples the random vectors when it is built, and saves them as non-trainable weights.
+    The H vectors of a group are orthogonal to each other, and have the lengths of Gaussian vectors.
+    The largest exponent of each query is subtracted, which does not change the attention. Exponents
+    of keys are clipped at 60 to keep sums finite.
 
     Args:
-        num_features: int, F.
-        seed: int, of the draw, or None for another one each time.
-
-    Example:
+        num_features: int, F, the number of random vectors.
+        seed: int, the seed of the random vectors. None samples new vectors for each layer.
 
     ```python
     import numpy as np
@@ -120,20 +122,19 @@ class FavorFeatures(FeatureMap, Part):
 
     def __post_init__(self):
         checks.check_whole_numbers(self, "num_features")
-        if self.seed is not None:
-            checks.check_whole_numbers(self, "seed", least=0)
+        checks.check_whole_numbers(self, "seed", least=0, optional=True)
 
     def size(self, key_dim):
         return self.num_features
 
     def draw(self, key_dim):
-        # Python's generator, which `keras.utils.set_random_seed` seeds
+        # `keras.utils.set_random_seed` seeds this generator.
         seed = random.getrandbits(31) if self.seed is None else self.seed
         normal = np.random.default_rng(seed).normal
         blocks = []
         for _ in range(-(-self.num_features // key_dim)):
             basis, triangle = np.linalg.qr(normal(size=(key_dim, key_dim)))
-            # without the signs of the triangle, directions come from half of the sphere only
+            # Without these signs, only half of all directions would be drawn.
             blocks.append(basis * np.sign(np.diag(triangle)))
         directions = np.concatenate(blocks, axis=1)[:, : self.num_features]
         lengths = np.linalg.norm(normal(size=(key_dim, self.num_features)), axis=0)
@@ -158,8 +159,12 @@ NAMES = {"elu": EluFeatures, "relu": ReLUFeatures, "favor": FavorFeatures}
 
 
 def get(identifier):
-    """Return the feature map that `identifier` means: one, its name, or its config."""
-    found = part.get(identifier, names=NAMES, family="feature map", base=FeatureMap)
-    if found is None:
+    """Return the feature map that `identifier` describes.
+
+    `identifier` is a feature map, a name in `NAMES`, or the config of a feature map. None raises
+    a ValueError.
+    """
+    feature_map = part.get(identifier, names=NAMES, family="feature map", base=FeatureMap)
+    if feature_map is None:
         raise ValueError(f"feature_map=None: expected one of {', '.join(NAMES)}.")
-    return found
+    return feature_map

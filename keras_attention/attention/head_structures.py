@@ -1,4 +1,4 @@
-"""Structures between the projections of multi-head attention: norms, slots, mixed heads, a sink."""
+"""Optional extras of multi-head attention: query and key norms, slots, talking heads, a sink."""
 
 import dataclasses
 
@@ -9,17 +9,16 @@ from keras_attention.core import shapes
 from keras_attention.core.shapes import merges_tokens, prepend_batch
 from keras_attention.normalizers.base import Normalizer
 from keras_attention.normalizers.softmax import softmax_with_sink
-from keras_attention.positions.base import Position
 from keras_attention.scores.base import score_pairs
 
 QK_NORMS = (None, "rms_norm", "layer_norm")
 
 
 def head_norm(kind, epsilon=1e-6, **kwargs):
-    """Make a layer that normalizes (B, T, N, H) over H, with one learned scale (H,).
+    """Return a layer that normalizes heads (B, T, N, H) over H, with a learned scale (H,).
 
-    `"rms_norm"` is Qwen3's and Gemma 3's, `"layer_norm"`, without bias, that of the ViT-22B
-    (Dehghani et al., 2023, section 2).
+    The layer has no bias. `kind` is `"rms_norm"`, as in Qwen3 and Gemma 3, or `"layer_norm"`, as in
+    ViT-22B (Dehghani et al., 2023, section 2).
     """
     if kind == "rms_norm":
         layer = keras.layers.RMSNormalization(epsilon=epsilon, **kwargs)
@@ -30,15 +29,20 @@ def head_norm(kind, epsilon=1e-6, **kwargs):
 
 
 class HeadStructures(keras.layers.Layer):
-    """Normalized queries and keys, memory slots, talking heads and a sink, or any of them.
+    """Holds the optional weights of `MultiHeadAttention`: norms, slots, talking heads and a sink.
 
-    On a row of scores they act in this order: slots are appended, heads are mixed, the sink joins
-    the denominator, heads are mixed again.
+    A call of attention applies these steps in order: normalize queries and keys, append the scores
+    of the memory slots, mix the heads' scores, add the sink to the softmax's denominator, and mix
+    the heads' weights.
 
     Args:
-        query_heads: (N, H), of the queries. value_heads: (K, Hv), of the values.
-        qk_norm, sink, num_memory_slots, talking_heads: as in `MultiHeadAttention`.
-        epsilon: float, of `qk_norm`.
+        query_heads: (N, H), number and size of the query heads.
+        value_heads: (K, Hv), number and size of the value heads.
+        qk_norm: `"rms_norm"` or `"layer_norm"`, which normalizes queries and keys, or None.
+        sink: bool, whether each head has a learned score in the softmax's denominator.
+        num_memory_slots: int, the number of slots: learned keys and values that every query sees.
+        talking_heads: bool, whether learned matrices mix scores and weights across the heads.
+        epsilon: float, a small number that the norms add before they divide.
     """
 
     def __init__(
@@ -75,31 +79,31 @@ class HeadStructures(keras.layers.Layer):
                 part.build(heads)
 
     def normalize_query(self, query):
-        """Return normalized queries (B, T, N, H)."""
+        """Apply the query norm, if this layer has one, to queries (B, T, N, H)."""
         return query if self.query_norm is None else self.query_norm(query)
 
     def normalize_key(self, key):
-        """Return normalized keys (B, S, K, H)."""
+        """Apply the key norm, if this layer has one, to keys (B, S, K, H)."""
         return key if self.key_norm is None else self.key_norm(key)
 
     def wrap_normalizer(self, normalizer):
-        """Return `normalizer` between talking heads, with the sink in its denominator."""
+        """Return a normalizer that also applies the sink and the talking heads, if any."""
         if self.sink is not None:
             normalizer = SoftmaxWithSink(normalizer, self.sink)
         return normalizer if self.talking_heads is None else Talking(normalizer, self.talking_heads)
 
 
 class MemorySlots(keras.layers.Layer):
-    """Learned keys and values beside those of the tokens (Sukhbaatar et al., 2019).
+    """Learned keys and values that all queries see, next to the tokens (Sukhbaatar et al., 2019).
 
-    Every query may attend to every slot. Slots join a row of scores where it is normalized, after
-    what positions and masks do to it: they have no position, and no mask hides them. They come last
-    in the row. PyTorch's `add_bias_kv` is one slot, its `add_zero_attn` is
-    `Softmax(plus_one=True)`.
+    Every query sees every slot: positions and masks do not apply to the scores of slots. PyTorch's
+    `add_bias_kv` is equivalent to one slot, and its `add_zero_attn` to `Softmax(plus_one=True)`.
 
     Args:
-        num_slots: int, M. num_heads: int, K, the key and value heads. key_dim: int, H.
-            value_dim: int, Hv.
+        num_slots: int, M, the number of slots.
+        num_heads: int, K, the number of key and value heads.
+        key_dim: int, H, the size of a key head.
+        value_dim: int, Hv, the size of a value head.
     """
 
     weight_axes = {
@@ -123,33 +127,33 @@ class MemorySlots(keras.layers.Layer):
         )
 
     def append_to(self, value, heads_first=False):
-        """Return values (B, S, K, Hv) with those of the slots after them, (B, S + M, K, Hv)."""
+        """Append the learned values of M slots to `value` (B, S, K, Hv): (B, S + M, K, Hv).
+
+        With `heads_first`, value and result have the layout of a cache, (B, K, S, Hv).
+        """
         slots = ops.cast(self.values, value.dtype)
         slots = ops.transpose(slots, (1, 0, 2)) if heads_first else slots
         slots = shapes.tile(ops.expand_dims(slots, axis=0), (ops.shape(value)[0], 1, 1, 1))
         return ops.concatenate([value, slots], axis=2 if heads_first else 1)
 
     def join(self, equation, query):
-        """Return `equation`, for rows to which the scores of the slots are appended.
+        """Return a copy of an `Equation` that also computes the scores of each query and slot.
 
-        `query` (B, T, N, H) has not been rotated: the score of a slot does not depend on
-        the query's position.
+        An `Equation` has the score, normalizer and position encoding of a call. The slots are
+        learned keys. `query` (B, T, N, H) must not be rotated, because slots have no position.
         """
         normalizer = _WithSlots(equation.normalizer, self._scores(equation.score, query))
-        position = equation.position
-        if position is not None:
-            position = _PositionWithSlots(position, self.num_slots)
-        return dataclasses.replace(equation, normalizer=normalizer, position=position)
+        return dataclasses.replace(equation, normalizer=normalizer, num_slots=self.num_slots)
 
     def _scores(self, score, query):
-        """Return (B, N, T, M)."""
+        """Compute the `score` of each query (B, T, N, H) and each of the M slots: (B, N, T, M)."""
         heads, size = query.shape[2:]
         keys = ops.cast(self.keys, query.dtype)
         keys = ops.repeat(keys, heads // self.num_heads, axis=1)
         if not merges_tokens():
             keys = ops.broadcast_to(keys, (ops.shape(query)[0], *keys.shape))
             return score_pairs(score, query, keys)
-        # All queries as one long example: one copy of the slots serves them all.
+        # All queries form one long sequence, so that the slots are not copied for each batch row.
         batch, length = prepend_batch(query, ops.shape(query)[1])
         rows = ops.reshape(query, (1, -1, heads, size))
         scores = score_pairs(score, rows, ops.expand_dims(keys, axis=0))
@@ -168,29 +172,8 @@ class _WithSlots(Normalizer):
         return self.normalizer(row, mask)
 
 
-class _PositionWithSlots(Position):
-    def __init__(self, position, slots):
-        self.position, self.slots, self.roles = position, slots, position.roles
-
-    def check_length(self, length, exact=True):
-        self.position.check_length(length, exact)
-
-    def rotate(self, x, positions=None):
-        return self.position.rotate(x, positions)
-
-    def rotate_key(self, x, positions=None):
-        return self.position.rotate_key(x, positions)
-
-    def bias(self, query_positions, key_positions, query, key=None):
-        return self.position.bias(query_positions, key_positions, query, key)
-
-    def values(self, query_positions, key_positions, weights):
-        of_tokens = weights[:, :, :, : -self.slots]
-        return self.position.values(query_positions, key_positions, of_tokens)
-
-
 def _open(mask, length, slots):
-    """Return a mask (..., `length` or 1) with `slots` columns of True after it."""
+    """Append `slots` columns of True to a mask (..., `length` or 1): all queries see the slots."""
     ones = [1] * (len(mask.shape) - 1)
     allowed = ops.cast(mask, "float32") + ops.zeros((*ones, length))
     return ops.cast(
@@ -199,17 +182,17 @@ def _open(mask, length, slots):
 
 
 class TalkingHeads(keras.layers.Layer):
-    """Mixes the heads, before the normalizer and after it (Shazeer et al., 2020).
+    """Learned matrices that mix heads before and after the normalizer (Shazeer et al., 2020).
 
-    With J the scores, `L = J P_l`, `W = normalize(L)` and `U = W P_w`, where the sums are over
-    heads. The paper's P_l is `score_kernel`, its P_w `weight_kernel`, both (N, N): head n is column
-    n. They start as the identity: no mixing.
+    With scores J, `L = J P_l`, `W = normalize(L)` and `U = W P_w`, where the products sum over the
+    heads. The paper's P_l is the weight `score_kernel` (N, N), and its P_w is `weight_kernel`
+    (N, N). Column n produces head n. Both start as the identity.
 
-    Masks come after the first mixing, and, where heads have masks of their own, again after the
-    second: a head gets no weight where it may not attend, from other heads either.
+    Masks apply after the first mixing. If heads have different masks, these apply again after the
+    second mixing, so that a head cannot attend to keys that only other heads see.
 
     Args:
-        num_heads: int, N.
+        num_heads: int, N, the number of heads.
     """
 
     weight_axes = {"score_kernel": ("heads", "heads"), "weight_kernel": ("heads", "heads")}
@@ -230,7 +213,12 @@ class TalkingHeads(keras.layers.Layer):
 
 
 class Talking(Normalizer):
-    """A normalizer between the two mixings of `TalkingHeads`."""
+    """A normalizer that also mixes the heads: scores before it, weights after it.
+
+    Args:
+        normalizer: the normalizer between the two mixings.
+        heads: `TalkingHeads`, which holds the two matrices.
+    """
 
     def __init__(self, normalizer, heads):
         self.normalizer, self.heads = normalizer, heads
@@ -244,7 +232,10 @@ class Talking(Normalizer):
 
 
 def _mix(x, kernel):
-    """Map (B, M, T, S) and (M, N) to (B, N, T, S), on a CPU several times faster than einsum."""
+    """Mix the M heads of `x` (B, M, T, S) by `kernel` (M, N) into N heads: (B, N, T, S).
+
+    On CPUs this is several times faster than an einsum.
+    """
     heads, rows, columns = kernel.shape[1], *ops.shape(x)[2:]
     flat = ops.reshape(x, prepend_batch(x, x.shape[1], rows * columns))
     mixed = ops.matmul(ops.transpose(ops.cast(kernel, x.dtype)), flat)
@@ -252,13 +243,13 @@ def _mix(x, kernel):
 
 
 class Sink(keras.layers.Layer):
-    """A learned score for each head, in the softmax's denominator alone.
+    """A learned score per head that takes weight from the keys (gpt-oss model card, OpenAI, 2025).
 
-    `weights = exp(s) / (exp(sink) + sum exp(s))`: the softmax over scores and sink, without the
-    sink's column (gpt-oss model card, OpenAI, 2025). It starts at 0, as `Softmax(plus_one=True)`.
+    For scores s, `weights = exp(s) / (exp(sink) + sum exp(s))`. So a head can attend to almost
+    nothing. The sink starts at 0, which is the same as `Softmax(plus_one=True)`.
 
     Args:
-        num_heads: int, N.
+        num_heads: int, N, the number of heads.
     """
 
     weight_axes = {"logits": ("heads",)}
@@ -278,7 +269,10 @@ class Sink(keras.layers.Layer):
 
 
 class SoftmaxWithSink(Normalizer):
-    """A softmax with a `Sink` in its denominator, after its temperature and soft cap."""
+    """A softmax with an additional learned score, a `Sink`, in its denominator.
+
+    The temperature and the soft cap of the softmax do not apply to the sink.
+    """
 
     def __init__(self, softmax, sink):
         self.softmax, self.layer = softmax, sink

@@ -1,4 +1,4 @@
-"""Checks of what a call of attention is given: masks, positions and segments that do not fit."""
+"""Checks of the call arguments of attention: masks, positions, and segments (packed documents)."""
 
 import math
 
@@ -10,7 +10,7 @@ from keras_attention.positions.indices import to_numpy_or_none
 
 _TOKENS = "True for a token and False for padding"
 _DOCUMENTS = "the number of each token's document"
-_POSITIONS = "where each token is"
+_POSITIONS = "the position of each token"
 
 _ROWS = {
     "query_mask": ("query", _TOKENS),
@@ -24,43 +24,52 @@ _ROWS = {
 }
 
 
-def check_call(owner, query_shape, value_shape, arguments, attended=(1,), heads=None):
-    """Refuses call arguments that do not fit queries and values, and numbers that are no mask.
+def check_call(layer_name, query_shape, value_shape, arguments, attended=(1,), heads=None):
+    """Raise a ValueError for masks, segments and positions that do not fit queries and values.
 
     Args:
-        owner: str, what messages call the layer.
-        query_shape, value_shape: (B, dims..., D), sizes or None.
-        arguments: dict of call arguments of `AttentionLayer` by name, each a tensor, an array, a
-            list or None. Those that are no mask, no segments and no positions are ignored.
-        attended: which of the axes are attended over.
-        heads: int, N, or None if there is no axis of heads that an `attention_mask` could have.
+        layer_name: str, the name of the layer for error messages.
+        query_shape: (B, dims..., D), the shape of the query. Dynamic sizes are None.
+        value_shape: (B, dims..., D), the shape of the value.
+        arguments: dict of call arguments of `AttentionLayer`, keyed by name. Values are tensors,
+            arrays, lists or None. Arguments other than masks, segments and positions are ignored.
+        attended: tuple of ints, the axes to attend over.
+        heads: int, N, or None if the `attention_mask` cannot have a heads axis.
     """
     shapes = {"query": tuple(query_shape), "value": tuple(value_shape)}
     for name, shape in shapes.items():
-        check_rank(owner, name, shape)
+        check_rank(layer_name, name, shape)
     for name, (side, _) in _ROWS.items():
-        check_rows(owner, name, arguments.get(name), side, shapes[side], attended)
+        check_rows(layer_name, name, arguments.get(name), side, shapes[side], attended)
     segments = arguments.get("segment_ids")
     if arguments.get("value_segment_ids") is None:
-        check_rows(owner, "segment_ids", segments, "value", shapes["value"], attended)
+        check_rows(layer_name, "segment_ids", segments, "value", shapes["value"], attended)
     elif segments is None:
         raise ValueError(
-            "value_segment_ids came without segment_ids, which say to which of these segments each "
-            "query belongs. Give both; to hide padding alone, give value_mask=ids != 0."
+            "value_segment_ids came without segment_ids, the segments of the queries. Give both. "
+            "To hide only padding, give value_mask=ids != 0."
         )
-    attention_mask = arguments.get("attention_mask")
-    if attention_mask is not None:
-        check_mask(owner, "attention_mask", attention_mask)
-        _check_attention_mask(owner, shape_of(attention_mask), *shapes.values(), attended, heads)
+    mask = arguments.get("attention_mask")
+    if mask is not None:
+        check_mask(layer_name, "attention_mask", mask)
+        _check_attention_mask(layer_name, shape_of(mask), *shapes.values(), attended, heads)
 
 
 def check_heads(query, key, key_axis, bias, visibility):
-    """Refuses what does not fit queries (B, T, N, H) and keys, whose length is axis `key_axis`."""
+    """Raise a ValueError for arguments of `attend` with shapes that do not fit.
+
+    Args:
+        query: must be (B, T, N, H).
+        key: must have rank 4.
+        key_axis: int, the axis of `key` that has length S.
+        bias: a tensor that must broadcast to (B, N, T, S), or None.
+        visibility: `Visibility`, whose masks and positions are checked.
+    """
     if len(query.shape) != 4 or len(key.shape) != 4:
         raise ValueError(
-            "attend takes queries and keys of shape (batch, length, heads, size); received query "
-            f"{tuple(query.shape)} and key {tuple(key.shape)}. Split the heads first: reshape to "
-            "(batch, length, heads, size)."
+            "attend takes queries and keys of shape (batch, length, heads, size), but received "
+            f"query {tuple(query.shape)} and key {tuple(key.shape)}. Split the heads first: "
+            "reshape to (batch, length, heads, size)."
         )
     batch, queries, heads, _ = query.shape
     keys = key.shape[key_axis]
@@ -71,20 +80,24 @@ def check_heads(query, key, key_axis, bias, visibility):
             check_rows("attend", name, getattr(visibility, name), side, (batch, length, heads))
 
 
-def check_rank(owner, name, shape):
-    """Refuses a sequence without a batch: every token would attend only to itself."""
+def check_rank(layer_name, name, shape):
+    """Raise a ValueError if the `shape` of an input has no batch axis.
+
+    `layer_name` and `name` (of the layer and of its argument) are str for the message.
+    """
     if len(shape) < 3:
         raise ValueError(
-            f"{owner}: {name} has shape {tuple(shape)}: expected (batch, length, features), or "
-            "more axes between the first and the last. Pass one sequence as a batch: x[None]."
+            f"{layer_name}: {name} has shape {tuple(shape)}. Expected (batch, length, features), "
+            "or more axes between the first and the last. Pass one sequence as a batch: x[None]."
         )
 
 
-def check_mask(owner, name, mask):
-    """Refuses float masks with other values than 0 and 1, or with unknown values.
+def check_mask(layer_name, name, mask):
+    """Raise a ValueError for float masks that are not known to be zeros and ones.
 
-    A mask that is added to scores, 0 and -1e9, would mean the opposite as a bool. While a graph is
-    traced, values are not known, and floats are refused.
+    Masks that are added to scores, with values 0 and -1e9, would mean the opposite if they were
+    cast to bool. In a traced graph, values may be unknown. `layer_name` and `name` (of the layer
+    and of its argument) are str for the message.
     """
     dtype = getattr(mask, "dtype", None)
     dtype = keras.backend.standardize_dtype(np.asarray(mask).dtype if dtype is None else dtype)
@@ -92,125 +105,162 @@ def check_mask(owner, name, mask):
         return
     values = _values(mask)
     if values is None:
-        found = "whose values are not known yet"
+        content = "with unknown values"
     elif np.isin(values, (0, 1)).all():
         return
     else:
-        found = f"with values from {values.min():g} to {values.max():g}"
+        content = f"with values from {values.min():g} to {values.max():g}"
     raise ValueError(
-        f"{owner} was given {name} as {dtype} {found}; a mask is bool, True = may attend. Give "
-        f"{name}=mask != 0 if it is 1 where one may attend, and mask == 0 if it is added to scores "
-        "(0 and -1e9). Other numbers that are added are the bias= of ka.attention.attend, or a "
-        "position that biases."
+        f"{layer_name} was given {name} as {dtype} {content}. A mask is bool, True = may attend. "
+        f"Give {name}=mask != 0 if 1 means that a query may attend, and {name}=mask == 0 if the "
+        "mask is added to scores (0 and -1e9). For other numbers that are added, use bias= of "
+        "ka.attention.attend, or a position that biases."
     )
 
 
 def check_lengths(mask, position, queries, keys, query_positions=None, key_positions=None):
-    """Refuses lengths that do not fit the grids of `mask` and `position`, where no positions count.
+    """Raise a ValueError if sequence lengths do not fit the image grids of `mask` and `position`.
 
-    With a causal mask, fewer tokens are the beginning of an image.
+    These are a `Mask` and a `Position`, or None. `queries` and `keys` are the lengths T and S. They
+    are not checked if `query_positions` or `key_positions` are passed, because then tokens may be
+    at any place. With a causal mask there may be fewer tokens than the grid has, because they are
+    the beginning of an image.
     """
     exact = not looks_back(mask)
     for part in (mask, position):
-        for length, given in ((queries, query_positions), (keys, key_positions)):
-            if part is not None and given is None:
+        for length, positions in ((queries, query_positions), (keys, key_positions)):
+            if part is not None and positions is None:
                 part.check_length(length, exact)
 
 
-def _check_broadcastable(name, x, shape):
-    """Refuses a mask or a bias that does not broadcast to `shape`, (B, N, T, S)."""
+def check_previous_scores(scores, expected):
+    """Raise a ValueError if the `previous_scores` of a call do not have the shape `expected`.
+
+    `scores` may be None.
+    """
+    if scores is not None and not _all_same(tuple(scores.shape), expected):
+        raise ValueError(
+            f"previous_scores has shape {tuple(scores.shape)}, but the scores of this layer have "
+            f"shape {tuple(expected)}. Give the raw scores of a layer with the same number of "
+            "heads, for the same queries and values."
+        )
+
+
+def _check_broadcastable(name, x, expected):
+    """Raise a ValueError if a mask or a bias does not broadcast to `expected`, (B, N, T, S)."""
     if x is None:
         return
-    given = shape_of(x)
-    tail = shape[len(shape) - len(given) :]
-    if len(given) > len(shape) or not all(map(_fits, given, tail)):
+    shape = shape_of(x)
+    if len(shape) > len(expected) or not all(
+        map(_fits, shape, expected[len(expected) - len(shape) :])
+    ):
         raise ValueError(
-            f"attend was given {name} of shape {given}, which does not broadcast to "
-            f"(batch, heads, queries, keys) = {_show(shape)}."
+            f"attend was given {name} of shape {shape}, which does not broadcast to "
+            f"(batch, heads, queries, keys) = {_show(expected)}."
         )
 
 
 def shape_of(x):
-    """Return the shape of a tensor, an array or a list, with None for what is not known."""
+    """Return the shape of a tensor, an array or a list, with None for dynamic sizes."""
     shape = x.shape if hasattr(x, "shape") else np.shape(x)
     return tuple(size if isinstance(size, int) else None for size in shape)
 
 
-def check_rows(owner, name, x, side, shape, attended=(1,)):
-    """Refuses what has no value for each token of `side`, "query" or "value", of `shape`."""
+def check_rows(layer_name, name, x, side, side_shape, attended=(1,)):
+    """Raise a ValueError if an argument does not have one value for each token.
+
+    Args:
+        layer_name: str, the name of the layer for error messages.
+        name: str, the name of the argument, a key of `_ROWS`.
+        x: the argument, a tensor, an array, a list or None.
+        side: str, the input that it must fit, such as "query" or "value".
+        side_shape: (B, dims..., D), the shape of this input.
+        attended: tuple of ints, the axes to attend over.
+    """
     if x is None:
         return
     _, meaning = _ROWS[name]
-    given, (batch, *dims) = shape_of(x), shape[:-1]
-    sizes = [shape[axis] for axis in attended]
+    shape, (batch, *dims) = shape_of(x), side_shape[:-1]
+    sizes = [side_shape[axis] for axis in attended]
     length = None if any(not isinstance(size, int) for size in sizes) else math.prod(sizes)
     if meaning is _TOKENS:
-        check_mask(owner, name, x)
+        check_mask(layer_name, name, x)
         expected = [(batch, *dims)]
     else:
-        rows = batch if len(dims) == len(attended) else None  # else one for each of B · rest
+        rows = batch if len(dims) == len(attended) else None  # else one for each sequence
         expected = [(rows, length)] + [(length,)] * (meaning is _POSITIONS)
-    whole = len(dims) > len(attended) and meaning is _TOKENS  # then no single row stands for all
-    if any(_is_like(given, other, whole) for other in expected):
+    whole = len(dims) > len(attended) and meaning is _TOKENS  # then the batch size cannot be 1
+    if any(_is_like(shape, one, whole) for one in expected):
         return
-    also = ""
+    fix = ""
     if side == "value" and name == "segment_ids":
-        also = " Give value_segment_ids too, the documents of the values."
+        fix = " Give value_segment_ids too, the documents of the values."
     raise ValueError(
-        f"{owner} was given {name} of shape {given}, which does not fit its {side} of shape "
-        f"{_show(shape)}: expected {' or '.join(map(_show, expected))}, {meaning}.{also}"
+        f"{layer_name} was given {name} of shape {shape}, which does not fit its {side} of shape "
+        f"{_show(side_shape)}. Expected {' or '.join(map(_show, expected))}, {meaning}.{fix}"
     )
 
 
-def _check_attention_mask(owner, given, query_shape, value_shape, attended, heads):
-    """Checks an attention mask, (B, [rest..., N,] query dims, key dims)."""
-    rest = [size for axis, size in enumerate(query_shape[1:-1], 1) if axis not in attended]
+def _check_attention_mask(layer_name, shape, query_shape, value_shape, attended, heads):
+    """Raise a ValueError unless an attention mask is (B, [other dims..., N,] query dims, key dims).
+
+    The query and key dims are the sizes of the attended axes. Sizes of 1 are allowed. `shape` is
+    that of the mask, and `query_shape` and `value_shape` are those of the inputs. `attended` are
+    the attended axes, a tuple of int, and `heads` is N. The message begins with `layer_name`.
+    """
+    unattended = [size for axis, size in enumerate(query_shape[1:-1], 1) if axis not in attended]
     queries = [query_shape[axis] for axis in attended]
     keys = [value_shape[axis] for axis in attended]
-    front = [query_shape[0], *rest, heads]
-    given_front, given_pairs = given[: -2 * len(attended)], given[-2 * len(attended) :]
+    front = [query_shape[0], *unattended, heads]
+    mask_front, mask_pairs = shape[: -2 * len(attended)], shape[-2 * len(attended) :]
     fits = (
-        len(given_pairs) == 2 * len(attended)
-        and len(given_front) <= len(front)
-        and all(map(_fits, given_front, front))
-        and _all_fit(given_pairs[: len(queries)], queries)
-        and _all_fit(given_pairs[len(queries) :], keys)
+        len(mask_pairs) == 2 * len(attended)
+        and len(mask_front) <= len(front)
+        and all(map(_fits, mask_front, front))
+        and _all_fit(mask_pairs[: len(queries)], queries)
+        and _all_fit(mask_pairs[len(queries) :], keys)
     )
     if not fits:
         raise ValueError(
-            f"{owner} was given attention_mask of shape {given}, which does not fit its query of "
-            f"shape {_show(query_shape)} and its value of shape {_show(value_shape)}: expected "
-            f"{_show([query_shape[0], *queries, *keys])}, True = may attend, or what broadcasts to "
-            f"{_show([*front, *queries, *keys])}."
+            f"{layer_name} was given attention_mask of shape {shape}, which does not fit its query "
+            f"of shape {_show(query_shape)} and its value of shape {_show(value_shape)}. Expected "
+            f"{_show([query_shape[0], *queries, *keys])}, True = may attend, or a shape that "
+            f"broadcasts to {_show([*front, *queries, *keys])}."
         )
 
 
-def _all_fit(given, sizes):
-    """Return whether axes are those of `sizes`, or all of length 1."""
-    return all(map(_same, given, sizes)) or all(size in (1, None) for size in given)
+def _all_fit(shape, sizes):
+    """Return whether `shape` may be equal to `sizes`, or all its axes have length 1."""
+    return all(map(_same, shape, sizes)) or all(size in (1, None) for size in shape)
 
 
-def _is_like(given, shape, whole=False):
-    """Return whether a shape is `shape`. The first of several axes may be 1, if not `whole`."""
-    if len(given) != len(shape):
-        return False
-    if len(shape) == 1 or whole:
-        return all(map(_same, given, shape))
-    return _fits(given[0], shape[0]) and all(map(_same, given[1:], shape[1:]))
+def _all_same(shape, expected):
+    """Return whether two shapes may be equal. Unknown sizes fit any size."""
+    return len(shape) == len(expected) and all(map(_same, shape, expected))
 
 
-def _same(given, size):
-    """Return whether two sizes may be equal. An unknown one (None, a symbol of JAX) may be any."""
-    return not (isinstance(given, int) and isinstance(size, int)) or given == size
+def _is_like(shape, expected, whole=False):
+    """Return whether `shape` may be equal to `expected`.
+
+    If there are several axes, the first (the batch) may also be 1, unless `whole` is true.
+    """
+    if len(expected) == 1 or whole or len(shape) != len(expected):
+        return _all_same(shape, expected)
+    return _fits(shape[0], expected[0]) and _all_same(shape[1:], expected[1:])
 
 
-def _fits(given, size):
-    """Return whether a size broadcasts to another."""
-    return given == 1 or _same(given, size)
+def _same(size, expected):
+    """Return whether two sizes may be equal. Unknown sizes (None, JAX symbols) fit any size."""
+    return not (isinstance(size, int) and isinstance(expected, int)) or size == expected
+
+
+def _fits(size, expected):
+    """Return whether the size of an axis is 1 or may equal `expected`, so that it broadcasts."""
+    return size == 1 or _same(size, expected)
 
 
 def _values(x):
-    """Return the values of `x` as NumPy, or None while they are not known."""
+    """Return the values of `x` as a NumPy array, or None if they are unknown in a traced graph."""
     values = to_numpy_or_none(x)
     if values is None and keras.backend.backend() == "tensorflow":
         import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Multi-head latent attention: one narrow vector per token for the keys and values of all heads."""
+"""Multi-head latent attention: all heads' keys and values come from one narrow vector per token."""
 
 import dataclasses
 import functools
@@ -18,34 +18,33 @@ from keras_attention.core.shapes import prepend_batch
 class LatentAttention(AttentionLayer, ProjectionOwner):
     """Multi-head latent attention, MLA (DeepSeek-AI, 2024, "DeepSeek-V2", section 2.1).
 
-    Each value token becomes a normalized latent vector of C features, from which the keys and
-    values of all heads are made, and one rotated key of R features that all heads share. Later
-    queries need only these C + R numbers of a token: a cache is (B, S, C + R), where that of a
-    `MultiHeadAttention` is (B, S, 2NH).
+    `score = (q · k + q_rotated · k_rotated) / √(H + R)`. Each token of the value is projected to a
+    latent vector of C features and to a rotated key of R features. The keys and values of all heads
+    are projections of the latent vector, and all heads share the rotated key. A cache stores only
+    these C + R features per token, where `MultiHeadAttention` stores 2NH.
 
-    Scores are `(q · k + q_rotated · k_rotated) / √(H + R)`. No projection has a bias, and the
-    latents are normalized by their root mean square, as in the published models.
+    As in the published models, projections have no bias, and latent vectors are normalized by their
+    root mean square.
 
     Args:
-        num_heads: int, N.
-        key_dim: int, H, the size of a head of queries and keys without the rotated part (the
-            paper's d_h).
+        num_heads: int, N, the number of heads.
+        key_dim: int, H, the size of a query or key head without the rotated part (d_h in the
+            paper).
         latent_dim: int, C, the size of the latent vector of keys and values (d_c).
         rotary_dim: int, R, the size of the rotated part (d_h^R).
-        query_latent_dim: int, the size of a latent vector for queries (d_c'), which saves weights.
-            None projects queries directly.
-        value_dim: int, the size of a head of values. None is H.
-        position: a part of `keras_attention.positions` that rotates, its name, its config or None.
-        kernel_initializer: of the projections.
-        kwargs: those of `AttentionLayer` but the score, which is fixed.
+        query_latent_dim: int, the size of a latent vector of queries (d_c'), which reduces the
+            number of weights. None projects queries directly.
+        value_dim: int, the size of a value head. None means H.
+        position: an encoding of `keras_attention.positions` that only rotates, its name, its
+            config, or None.
+        kernel_initializer: initializer of the projections' kernels.
+        kwargs: other arguments of `AttentionLayer`, except the score.
 
-    Call arguments: those of `AttentionLayer`, but keys are made of the values.
+    Call arguments: those of `AttentionLayer`, except `key`.
 
-    A query that may attend to nothing gives exact zeros, and the output carries the query's mask.
-    Calling the layer is `attend_compressed` of `compress`. To decode, keep the results of
-    `compress` and attend to them.
-
-    Example:
+    For a query that sees no key, the output is exactly zero. The output has the query's implicit
+    Keras mask. A call computes `compress` of the value and then `attend_compressed`. If you decode
+    without the caches of this package, store the results of `compress`, as in this example:
 
     ```python
     import numpy as np
@@ -89,8 +88,7 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
         checks.check_whole_numbers(
             self, "num_heads", "key_dim", "latent_dim", "rotary_dim", "value_dim"
         )
-        if query_latent_dim is not None:
-            checks.check_whole_numbers(self, "query_latent_dim")
+        checks.check_whole_numbers(self, "query_latent_dim", optional=True)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def build(self, query_shape, value_shape, key_shape=None):
@@ -127,14 +125,17 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
         return norm
 
     def project_query(self, query):
-        """Return (B, T, N, H + R), neither scaled nor rotated."""
+        """Project queries (B, T, D) to heads (B, T, N, H + R), neither scaled nor rotated.
+
+        The last R features of each head are the part that is rotated later.
+        """
         if self._query_down is not None:
             query = self._query_norm(self._query_down(query))
         return self._query_dense(query)
 
     def project_key_value(self, value, key, visibility):
         if key is not value:
-            raise ValueError(f"{self.name} makes its keys of the values. Leave key out.")
+            raise ValueError(f"{self.name} makes its keys from the values. Leave key out.")
         return {"latent": self.compress(value, visibility.key_positions)}
 
     project_for_cache = project_key_value  # already rotated
@@ -143,8 +144,11 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
     def cache_shapes(self):
         return {"latent": (self.latent_dim + self.rotary_dim,)}
 
+    @property
+    def head_size(self):
+        return self.key_dim + self.rotary_dim
+
     def attend_heads(self, query, heads, equation, visibility, return_weights, implementation):
-        """As in `AttentionLayer`, of latent vectors (B, S, C + R), also from a cache."""
         latent, absorb = heads["latent"], False
         if implementation == kernels.CACHED:
             absorb, implementation = self._key_up.quantization_mode is None, None
@@ -152,14 +156,16 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
         return self._attend_latent(query, latent, absorb, equation, visibility, *how)
 
     def compress(self, value, positions=None):
-        """Return the latent vectors and rotated shared keys of `value`, all that queries need.
+        """Compute what a cache must store of `value`: its latent vectors and rotated keys.
+
+        To add later tokens, concatenate their results along S.
 
         Args:
-            value: (B, S, D).
-            positions: int (S,) or (B, S), where the tokens are; default 0, 1, 2, ...
+            value: (B, S, D), the tokens to attend to.
+            positions: int (S,) or (B, S), the positions of the tokens. None means 0, 1, 2, ...
 
         Returns:
-            (B, S, latent_dim + rotary_dim). Those of more tokens are appended along S.
+            (B, S, C + R).
         """
         self._check_built()
         latent = self._latent_norm(self._latent_dense(value))
@@ -172,20 +178,17 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
         return ops.concatenate([latent, rotated], axis=2)
 
     def attend_compressed(self, query, compressed, visibility=None, *, absorb=True, training=None):
-        """Attention of `query` over values that `compress` has compressed.
+        """Compute the layer's output (B, T, D) for `query` and stored results of `compress`.
 
         Args:
-            query: (B, T, D).
-            compressed: (B, S, latent_dim + rotary_dim).
-            visibility: `Visibility`, beside the layer's own mask, or None. Positions default to
-                0, 1, 2, ..., so that a query after a cache of S tokens needs its own.
-            absorb: bool, whether keys and values stay compressed, and queries and outputs go
-                through their projections instead. The output is the same. It is less work for few
-                queries over many keys, as in decoding, and more for many queries.
+            query: (B, T, D), the tokens that attend.
+            compressed: (B, S, C + R), the result of `compress`.
+            visibility: `Visibility` that restricts attention in addition to the layer's mask, or
+                None. If it has no positions, queries have the positions 0, 1, 2, ...
+            absorb: bool, whether to project queries and outputs instead of keys and values. The
+                output is the same. It is faster for few queries, as in decoding, and slower for
+                many.
             training: bool, whether dropout is active.
-
-        Returns:
-            The output (B, T, D).
         """
         self._check_built()
         visibility = Visibility() if visibility is None else visibility
@@ -203,7 +206,12 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
         return self._output_dense(output)
 
     def _attend_latent(self, query, compressed, absorb, equation, visibility, *how):
-        """Return output (B, T, N, Hv) and weights or None, of queries (B, T, N, H + R)."""
+        """Attend with query heads (B, T, N, H + R) to the result of `compress`.
+
+        `compressed` is this result (B, S, C + R). With `absorb=True`, queries and outputs are
+        projected instead of keys and values. `how` are `return_weights` (bool) and the name of the
+        kernel, or None. Return the output (B, T, N, Hv), and the weights or None.
+        """
         i, j = visibility.query_positions, visibility.key_positions
         lengths = query.shape[1], compressed.shape[1]
         inputs.check_lengths(visibility.mask, self.position, *lengths, i, j)
@@ -232,16 +240,16 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
     def _check_built(self):
         if not self.built:
             raise ValueError(
-                f"{self.name} has no weights yet. Call it once, or its "
-                "build(query_shape, value_shape), before its compress and attend_compressed."
+                f"{self.name} has no weights yet. Call it, or its build(query_shape, value_shape), "
+                "before compress and attend_compressed."
             )
 
     @staticmethod
     def _through(projection, equation, x):
-        """Return `x` through the kernel of `projection`, transposed for queries."""
+        """Return the einsum of `x` and the kernel of a projection, where `equation` is a str."""
         if projection.quantization_mode is not None:
             raise ValueError(
-                f"absorb=True takes queries through the kernel of {projection.name!r} itself, "
-                f"which is quantized ({projection.quantization_mode}). Use absorb=False."
+                f"absorb=True needs the kernel of {projection.name!r}, which is quantized "
+                f"({projection.quantization_mode}). Use absorb=False."
             )
         return ops.einsum(equation, x, ops.cast(projection.kernel, x.dtype))

@@ -1,4 +1,4 @@
-"""Linear attention: features of queries and keys in place of weights."""
+"""Linear attention: products of features replace the (T, S) attention weights."""
 
 import functools
 
@@ -18,42 +18,46 @@ SMALLEST_SUM = 1e-30
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class LinearAttention(OwnArguments, ProjectionOwner):
-    """Attention whose work and memory grow with the length, not with its square.
+    """Attention with time and memory linear in the length (Katharopoulos et al., 2020).
 
-    `output_i = φ(q_i) · Σ_j φ(k_j) v_jᵀ / φ(q_i) · Σ_j φ(k_j)` with a feature map φ (Katharopoulos
-    et al., 2020, section 3.2, and 3.3 for the causal sum over j <= i). With `"favor"` it estimates
-    softmax attention (Choromanski et al., 2021). The sums are float32 under every policy. The
-    weights (B, N, T, S) are never made, so `record_attention` shows none. Only the causal mask and
-    padding split into sums over keys.
+    `output_i = φ(q_i) · Σ_j φ(k_j) v_jᵀ / φ(q_i) · Σ_j φ(k_j)`, where φ is a feature map
+    (section 3.2). Causal attention sums over keys j <= i (section 3.3). With `feature_map="favor"`
+    it is an estimate of softmax attention (Choromanski et al., 2021). The sums are float32 under
+    every dtype policy. Weights (B, N, T, S) are never computed, so `record_attention` cannot show
+    them, and the only masks are the causal mask and padding.
 
     Args:
-        num_heads: int, N.
-        key_dim: int, H, the size of a head of queries and keys.
-        value_dim: int V, the size of a head of values. None is H.
-        feature_map: `"elu"` (elu(x) + 1), `"relu"`, `"favor"` (FAVOR+), or one of
+        num_heads: int, N, the number of heads.
+        key_dim: int, H, the size of a query or key head.
+        value_dim: int, V, the size of a value head. None means H.
+        feature_map: `"elu"` (elu(x) + 1), `"relu"`, `"favor"` (FAVOR+), or a feature map of
             `keras_attention.attention.feature_maps`, such as `FavorFeatures(num_features=512)`.
-        num_key_value_heads: int K that divides N. Query head h uses key head h // (N / K).
-        mask: None, `"causal"` or `"full"`.
-        chunk_size: int, how many tokens at most a causal pass takes at once. The output does not
-            depend on it, memory does.
+        num_key_value_heads: int K, a divisor of N. Query head h uses key head h // (N / K). None
+            means N.
+        mask: None, `"causal"` or `"full"`, or the mask part of that name.
+        chunk_size: int, the maximum number of tokens that causal attention processes at a time. It
+            changes memory and speed, but not the output.
         use_bias: bool, whether the projections have a bias.
-        kernel_initializer: of the projections.
+        kernel_initializer: initializer of the projections' kernels.
 
     Call arguments:
-        query: (B, T, D). value: (B, S, D). key: (B, S, D), default `value`.
-        query_mask: bool (B, T). value_mask, key_mask: bool (B, S). Filled by Keras from the
-            implicit masks of the tensors. True = a token, False = padding.
+        query: (B, T, D).
+        value: (B, S, D).
+        key: (B, S, D). Defaults to `value`.
+        query_mask: bool (B, T), True = a token, False = padding. Keras fills this mask and the next
+            two from the implicit masks of the tensors.
+        value_mask: bool (B, S), likewise.
+        key_mask: bool (B, S), likewise.
         use_causal_mask: bool, whether key j is hidden from query i when j > i. Causal attention
-            takes as many keys as queries.
-        initial_state: float32 (B, K, F, V + 1), the sums over the keys of earlier calls. The
-            last column is the denominator's. None is zeros.
-        return_state: bool, whether to return the state after this call too. A causal sequence may
-            come in pieces, each with the state of the one before.
+            requires S = T.
+        initial_state: float32 (B, K, F, V + 1), the state that an earlier call returned, for F
+            features. It holds the numerator's and, last, the denominator's sums over earlier keys.
+            None means zeros.
+        return_state: bool, whether to also return the state after this call. By passing it to the
+            next call, you can process a causal sequence in pieces.
 
-    A query that sees no key, or only keys with features orthogonal to its own, gives exact zeros
-    before the output projection. The output carries the query's mask.
-
-    Example:
+    For a query that sees no key, or only keys with orthogonal features, the output is exactly zero
+    before the output projection. The output has the query's implicit Keras mask.
 
     ```python
     import numpy as np
@@ -86,7 +90,7 @@ class LinearAttention(OwnArguments, ProjectionOwner):
         kernel_initializer="glorot_uniform",
         **kwargs,
     ):
-        # the projections cast what they take; the state stays float32
+        # No autocast, so that the state stays float32. The projections cast their inputs.
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
         self.num_heads, self.key_dim = num_heads, key_dim
@@ -153,11 +157,11 @@ class LinearAttention(OwnArguments, ProjectionOwner):
             if causal:
                 keys = _without_padding(keys, scope.is_token(ops.shape(query)[1]))
         values = ops.cast(_heads_first(self._value_dense(value)), "float32")
-        # a column of ones, whose sums are the denominators
+        # the sums of a column of ones are the denominators
         values = ops.pad(values, ((0, 0), (0, 0), (0, 0), (0, 1)), constant_values=1.0)
         if slot is not None and not causal:
-            nothing = ops.zeros_like(keys) if not slot.scope.encoding else keys
-            sums, state = over_all(queries, nothing, values, initial_state)
+            new_keys = ops.zeros_like(keys) if not slot.scope.encoding else keys
+            sums, state = over_all(queries, new_keys, values, initial_state)
         elif causal:
             sums, state = over_earlier(queries, keys, values, initial_state, self.chunk_size)
         else:
@@ -172,7 +176,7 @@ class LinearAttention(OwnArguments, ProjectionOwner):
         return (output, state) if return_state else output
 
     def _cache_slot(self, value, causal, initial_state):
-        """Return the slot of the state while a model decodes, or None."""
+        """Return the `CacheSlot` (cache entries) for the running sums, or None without a cache."""
         decoding = scope.current(scope.Decoding)
         if decoding is None or initial_state is not None:
             return None
@@ -185,7 +189,7 @@ class LinearAttention(OwnArguments, ProjectionOwner):
         return None
 
     def get_initial_state(self, batch_size):
-        """Return the state before any key: zeros (B, K, F, V + 1), float32."""
+        """Return the state before the first key: float32 zeros (batch_size, K, F, V + 1)."""
         return ops.zeros(self._state_shape(batch_size), "float32")
 
     def _state_shape(self, batch_size):
@@ -204,12 +208,12 @@ class LinearAttention(OwnArguments, ProjectionOwner):
 
 
 def _heads_first(x):
-    """Map (B, T, N, H) -> (B, N, T, H)."""
+    """Transpose (B, T, N, H) to (B, N, T, H)."""
     return ops.transpose(x, (0, 2, 1, 3))
 
 
 def _without_padding(features, *padding):
-    """Set `features` (B, N, T, F) to zero where a mask (B, T) of `padding` is False."""
+    """Set `features` (B, N, T, F) to zero where one of the masks `padding` (B, T) is False."""
     for mask in padding:
         if mask is not None:
             mask = ops.expand_dims(ops.expand_dims(ops.cast(mask, "float32"), axis=1), axis=3)
@@ -218,25 +222,25 @@ def _without_padding(features, *padding):
 
 
 def _check_one_length(query, value):
-    length, other = query.shape[1], value.shape[1]
-    if length is not None and other is not None and length != other:
+    queries, keys = query.shape[1], value.shape[1]
+    if None not in (queries, keys) and queries != keys:
         raise ValueError(
-            f"Causal linear attention goes through queries and keys together, but there are "
-            f"{length} queries and {other} keys. Give as many of each; what came before the "
-            "queries goes into initial_state."
+            f"Causal linear attention needs as many queries as keys, but there are {queries} "
+            f"queries and {keys} keys. Pass the sums over earlier keys as initial_state."
         )
 
 
 def over_all(query, key, value, state=None):
-    """Return `sum_j (q_i · k_j) v_j` over all keys j, and those already in the state.
+    """Compute `sum_j (q_i · k_j) v_j` over all keys j, including the keys summed in `state`.
 
     Args:
-        query: (B, N, T, F). key: (B, K, S, F). value: (B, K, S, V). K divides N: query head h uses
-            head h // (N / K).
+        query: (B, N, T, F), the features of the queries.
+        key: (B, K, S, F), features of keys. K divides N: query head h uses key head h // (N / K).
+        value: (B, K, S, V), the values to sum.
         state: (B, K, F, V), the sum over earlier keys, or None.
 
     Returns:
-        The sums (B, N, T, V), and the new state (B, K, F, V).
+        The sums (B, N, T, V) and the new state (B, K, F, V).
     """
     total = ops.matmul(ops.transpose(key, (0, 1, 3, 2)), value)
     total = total if state is None else ops.add(total, state)
@@ -248,19 +252,20 @@ def over_all(query, key, value, state=None):
 
 
 def over_earlier(query, key, value, state=None, chunk_size=128):
-    """Return `sum_j (q_i · k_j) v_j` over keys j <= i, and those already in the state.
+    """Compute causal sums `sum_j (q_i · k_j) v_j` over keys j <= i and the keys in `state`.
 
-    Within chunks of C tokens the products q_i · k_j are made, C² of them; before each chunk stands
-    the sum over all earlier ones. So memory is O(T (C + F V / C)), for any T.
+    The sequence is divided into chunks of at most C = `chunk_size` tokens. Each chunk computes C²
+    products q_i · k_j and adds the sum over all earlier chunks. Memory is O(T (C + F V / C)).
 
-    Args and returns: as `over_all`, with as many keys as queries.
+    query (B, N, T, F), key (B, K, T, F) and value (B, K, T, V) are features and values. `state` is
+    the sum over earlier keys (B, K, F, V), or None. Return the sums (B, N, T, V) and the new state.
     """
     heads, groups, length = query.shape[1], key.shape[1], ops.shape(query)[2]
     features, width = query.shape[3], value.shape[3]
     count = _at_least_one((length + chunk_size - 1) // chunk_size)
     size = _at_least_one((length + count - 1) // count)
     tensors, padded = [query, key, value], count * size
-    if not (isinstance(padded, int) and padded == length):  # zeros after the end
+    if not (isinstance(padded, int) and padded == length):  # append zeros
         margins = ((0, 0), (0, 0), (0, padded - length), (0, 0))
         tensors = [ops.pad(x, margins) for x in tensors]
     query, key, value = (  # (B, N·count, C, A)
@@ -285,7 +290,11 @@ def over_earlier(query, key, value, state=None, chunk_size=128):
 
 
 def _share(x, heads, groups, count, size):
-    """Map (B, N·count, C, A) -> (B, K·count, N/K·C, A): queries grouped by key head."""
+    """Group the chunks of all query heads that share a key head, for one product with its keys.
+
+    The shape (B, N·count, C, A) becomes (B, K·count, N/K·C, A), for `count` chunks of C tokens.
+    `heads` is N, `groups` is K, and `size` is C.
+    """
     if heads == groups:
         return x
     shared, width = heads // groups, x.shape[3]
@@ -294,7 +303,10 @@ def _share(x, heads, groups, count, size):
 
 
 def _unshare(x, heads, groups, count, size):
-    """Map (B, K·count, N/K·C, A) -> (B, N, count·C, A)."""
+    """Undo `_share` and join the chunks: (B, K·count, N/K·C, A) to (B, N, count·C, A).
+
+    `heads` is N, `groups` is K, and `size` is C.
+    """
     shared, width = heads // groups, x.shape[3]
     if heads != groups:
         x = ops.reshape(x, (-1, count, shared, size * width))

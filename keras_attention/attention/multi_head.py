@@ -1,6 +1,7 @@
-"""Multi-head attention: `keras.layers.MultiHeadAttention`, open to any part."""
+"""Multi-head attention, a replacement for `keras.layers.MultiHeadAttention`."""
 
 import dataclasses
+import operator
 
 import keras
 from keras import ops
@@ -17,56 +18,65 @@ from keras_attention.core import checks
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MultiHeadAttention(AttentionLayer, ProjectionOwner):
-    """Multi-head attention (Vaswani et al., 2017, section 3.2.2), grouped or not, with any part.
+    """Multi-head attention with any parts (Vaswani et al., 2017, section 3.2.2).
 
-    A drop-in for `keras.layers.MultiHeadAttention`: the same arguments, call, and weights in the
-    same order, so `ours.set_weights(theirs.get_weights())` gives the same output. What differs:
+    For each head, `weights = normalize(score(q, k) + bias, mask)` and `output = weights · v`.
 
-    - A query that may attend to nothing gives exact zeros before the output projection.
-    - The masks stay on the caller's tensors.
-    - The symbolic scores of cross-attention have their true shape.
-    - An `attention_mask` with a head axis and a `value_mask` are combined head by head, and heads
-      of size 1 have a bias each. Keras 3.15 mixes up axes of equal sizes in these two.
+    It replaces `keras.layers.MultiHeadAttention`. It has the same arguments, is called in the same
+    way, and has the same weights in the same order: after `ours.set_weights(theirs.get_weights())`
+    both layers return the same output. The differences are:
+
+    - For a query that sees no key, the output is exactly zero before the output projection.
+    - Keras's implicit masks on the caller's tensors are not removed.
+    - In cross-attention, symbolic attention scores have the correct shape.
+    - Keras 3.15 confuses axes of equal sizes if an `attention_mask` has a heads axis and there is a
+      `value_mask`, or if biases belong to heads of size 1. This layer does not.
 
     Args:
-        num_heads: int, N. key_dim: int, H, the size of a head of queries and keys.
-        value_dim: int, the size of a head of values. None is `key_dim`.
-        dropout: float, the share of attention weights dropped in training. seed: int, for dropout.
+        num_heads: int, N, the number of heads.
+        key_dim: int, H, the size of a query or key head.
+        value_dim: int, the size of a value head. None means `key_dim`.
+        dropout: float, the fraction of attention weights set to 0 in training.
+        seed: int, the seed of dropout, or None.
         use_bias: bool, whether the projections have a bias.
-        output_shape: int or tuple, the last axes of the output. None is the query's last axis.
-        attention_axes: int or tuple, the axes attended over. None is all but batch and features.
+        output_shape: int or tuple, the last axes of the output. None means the query's last axis.
+        attention_axes: int or tuple, the axes to attend over. None means all axes but the batch and
+            the features.
         sliding_window: int w, short for `mask=Window(w)`: a query sees keys with |i - j| < w.
-        flash_attention: True for the backend's flash attention, by the `"fused"` kernel. It is an
-            error where that is impossible, as on TensorFlow. False for none, None where it is
-            possible, unless `keras.config.disable_flash_attention()`.
-        use_gate: bool, whether a sigmoid of the projected query multiplies the heads' outputs
-            elementwise (Qiu et al., 2025).
-        num_key_value_heads: int K that divides N (Ainslie et al., 2023): query head h attends with
-            key and value head h // (N / K). None is N, 1 is multi-query attention.
-        score, normalizer, mask, position: the parts, as in `AttentionLayer`.
-        qk_norm: `"rms_norm"` (Qwen3, 2025), `"layer_norm"` (ViT-22B, Dehghani et al., 2023) or
-            None. Normalizes queries and keys over H, after the projections and before `position`,
-            with one learned scale (H,) for all query heads and one for all key heads.
-        qk_norm_epsilon: float, of these norms.
+        flash_attention: True requires the backend's flash attention, which the `"fused"` kernel
+            uses, and raises an error if it is not available, as on TensorFlow. False excludes it.
+            None uses it if possible, unless `keras.config.disable_flash_attention()` was called.
+        use_gate: bool, whether to multiply the outputs of the heads by a sigmoid of the projected
+            query (Qiu et al., 2025).
+        num_key_value_heads: int K, a divisor of N, for grouped-query attention (Ainslie et al.,
+            2023): query head h uses key and value head h // (N / K). None means N. 1 is multi-query
+            attention.
+        score, normalizer, mask, position: the parts of the equation, each an object of
+            `keras_attention.scores`, `normalizers`, `masks` or `positions`, its name or its config.
+            None means no mask and no position.
+        qk_norm: the normalization of queries and keys over H, before `position` rotates them:
+            `"rms_norm"` (Qwen3, 2025), `"layer_norm"` (ViT-22B, Dehghani et al., 2023) or None.
+            All query heads share one learned scale (H,), and all key heads share another.
+        qk_norm_epsilon: float, a small number that these norms add before they divide.
         qkv_bias: bool, whether the projections of queries, keys and values have a bias (Qwen2,
-            2024). None is as `use_bias`.
-        key_bias: bool, whether that of keys has one (Radford et al., 2022). None is as `qkv_bias`.
+            2024). None means `use_bias`.
+        key_bias: bool, whether the projection of keys has a bias (Radford et al., 2022). None means
+            `qkv_bias`.
         sink: bool, whether each head has a learned score in the softmax's denominator (gpt-oss,
-            2025). It starts at 0, where `Softmax(plus_one=True)` fixes it.
-        num_memory_slots: int M, learned keys and values without a position, which every query may
-            attend to (Sukhbaatar et al., 2019), whatever the masks say. Needs `"dense"`.
+            2025). It starts at 0, which is the same as `Softmax(plus_one=True)`.
+        num_memory_slots: int M, the number of learned keys and values that every query sees
+            (Sukhbaatar et al., 2019). Slots have no position, and need the `"dense"` kernel.
         talking_heads: bool, whether learned (N, N) matrices mix the heads' scores before the
-            normalizer and their weights after (Shazeer et al., 2020).
-        implementation: name of a kernel, as in `AttentionLayer`.
+            normalizer and their weights after it (Shazeer et al., 2020).
+        implementation: name of a kernel, such as `"chunked"`. None chooses the kernel that suits
+            the call.
         kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer,
             activity_regularizer, kernel_constraint, bias_constraint: as in Keras.
 
-    Call arguments: those of `AttentionLayer`, the first ten as Keras's layer has them.
+    Call arguments: those of `AttentionLayer`. The first ten are those of Keras's layer.
 
-    With memory slots the weights are (B, N, T, S + M), the slots last. Several axes of a value are
-    then one axis.
-
-    Example:
+    With memory slots, the returned weights are (B, N, T, S + M), and the slots are last. If there
+    are several attended axes too, the value's axes are merged into this last axis.
 
     ```python
     import numpy as np
@@ -86,7 +96,7 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
     ```
     """
 
-    remembers_segments = True
+    joins_segments = True
     own_arguments = (
         *("num_heads", "key_dim", "value_dim", "use_bias", "attention_axes", "use_gate"),
         *("num_key_value_heads", "qk_norm", "qk_norm_epsilon", "qkv_bias", "key_bias", "sink"),
@@ -160,7 +170,7 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         checks.check_whole_numbers(self, "num_memory_slots", least=0)
         if sink:
             arguments.check_sink(self.normalizer)
-        if self.hands_on_scores or num_memory_slots:
+        if self.adds_previous_scores or num_memory_slots:
             self.implementation = arguments.require_dense(self.implementation)
         self.flash_attention = flash_attention
         self._flash_attention = arguments.use_flash(flash_attention, self.implementation, dropout)
@@ -169,7 +179,7 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         query_shape, value_shape = tuple(query_shape), tuple(value_shape)
         key_shape = tuple(key_shape or value_shape)
         arguments.check_same_keys(value_shape, key_shape)
-        axes.resolve_axes(self.attention_axes, len(query_shape))  # an error where they do not exist
+        axes.resolve_axes(self.attention_axes, len(query_shape))  # refuses unknown axes
         groups = self.num_key_value_heads
         query_heads, key_heads = ((n, self.key_dim) for n in (self.num_heads, groups))
         value_heads = (groups, self.value_dim)
@@ -177,7 +187,7 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         self._query_dense = self._projection(query_heads, query_shape[-1:], "query", self.qkv_bias)
         key_bias = self.qkv_bias if self.key_bias is None else self.key_bias
         self._key_dense = self._projection(key_heads, key_shape[-1:], "key", key_bias)
-        if self.use_gate:  # between key and value, where Keras's layer has its weights
+        if self.use_gate:  # between key and value, for the same order of weights as in Keras
             self._gate_dense = self._projection(
                 output_heads, query_shape[-1:], "gate", activation="sigmoid"
             )
@@ -186,7 +196,7 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
             self._output_shape or query_shape[-1:], output_heads, "attention_output"
         )
         self.build_parts((query_shape[0], None, *query_heads))
-        self._structures = None  # after the weights that Keras's layer has too
+        self._structures = None  # after the weights of Keras's layer
         if self.qk_norm or self.sink or self.num_memory_slots or self.talking_heads:
             self._structures = self._make_structures()
             self._structures.build()
@@ -205,7 +215,10 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         )
 
     def _projection(self, output_shape, input_shape, name, use_bias=None, **kwargs):
-        """Makes and builds a projection from the axes `input_shape` to the axes `output_shape`."""
+        """Build a dense layer that maps the trailing axes `input_shape` to `output_shape`.
+
+        `name` is the name of the layer. `use_bias` is a bool, or None for that of this layer.
+        """
         use_bias = self.use_bias if use_bias is None else use_bias
         return project(
             self,
@@ -227,7 +240,11 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         return self._structures.normalize_query(query) if self._structures else query
 
     def project_key_value(self, value, key, visibility):
-        """Return keys (B, S, K, H), not rotated, and values (B, S, K, Hv)."""
+        """Return a dict of the unrotated keys (B, S, K, H) and the values (B, S, K, Hv).
+
+        The inputs `key` and `value` are (B, S, D). `visibility`, the masks of the call, is not
+        used.
+        """
         key = self._key_dense(key)
         if self._structures:
             key = self._structures.normalize_key(key)
@@ -239,14 +256,14 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         return {"key": (heads, self.key_dim), "value": (heads, self.value_dim)}
 
     def project_for_cache(self, value, key, visibility):
-        if self._is_overridden:  # an override gets keys that are not rotated
+        if self._is_overridden:  # `_compute_attention` rotates the keys itself
             heads = self.project_key_value(value, key, visibility)
             return kv_cache.rotate_and_transpose(None, heads, visibility.key_positions)
         return super().project_for_cache(value, key, visibility)
 
     def make_equation(self, training=False):
         equation = super().make_equation(training)
-        if training and self._is_overridden:  # which computes dropout itself, if there is any
+        if training and self._is_overridden:  # `_compute_attention` applies dropout itself
             equation = dataclasses.replace(equation, dropout=self.drop_weights)
         if not (self.sink or self.talking_heads):
             return equation
@@ -261,7 +278,7 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         if not self._is_overridden:
             parts = self._add_slots(query, value, equation, visibility, implementation)
             return self.attend(query, key, *parts, *how)
-        if implementation == kernels.CACHED:  # as Keras gives them, by length, and all masks as one
+        if implementation == kernels.CACHED:  # Keras's layout is (B, S, K, H)
             key, value = kv_cache.heads_first(key), kv_cache.heads_first(value)
         visibility = visibility.hide_padded_queries()
         i, j = visibility.positions(WholeAxis(ops.shape(query)[1]), WholeAxis(ops.shape(key)[1]))
@@ -276,12 +293,12 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         )
 
     def _add_slots(self, query, value, equation, visibility, implementation):
-        """Return values, equation and visibility with the memory slots, if there are any."""
+        """Add the memory slots (learned keys and values), if any, to values and equation."""
         if not self.num_memory_slots:
             return value, equation, visibility
         slots = self._structures.slots
         value = slots.append_to(value, implementation == kernels.CACHED)
-        # A query that is padding sees the slots.
+        # Padded queries are hidden, because they would see the slots.
         return value, slots.join(equation, query), visibility.hide_padded_queries()
 
     def project_output(self, output, query):
@@ -305,11 +322,21 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         query_positions=None,
         key_positions=None,
     ):
-        """Compute attention between the projections. A subclass may override it, as Keras's.
+        """Compute attention between the projections. A subclass may override it, as in Keras.
 
-        query (B, T, N, H), key (B, S, K, H), value (B, S, K, Hv). `attention_mask` broadcasts to
-        (B, N, T, S), a missing N included. An override finds all masks of the call in it.
-        Returns the output (B, T, N, Hv) and the weights (B, N, T, S), with memory slots S + M.
+        Args:
+            query: (B, T, N, H).
+            key: (B, S, K, H).
+            value: (B, S, K, Hv).
+            attention_mask: (B, N, T, S) or (B, T, S), axes of size 1 allowed. When an override is
+                called, it combines all masks of the call.
+            training, return_attention_scores, use_causal_mask: bool, as in the call.
+            query_positions, key_positions: int (T,) or (B, T), and int (S,) or (B, S). None means
+                0, 1, 2, ...
+
+        Returns:
+            The output (B, T, N, Hv), and the weights (B, N, T, S), or (B, N, T, S + M) with memory
+            slots.
         """
         if attention_mask is not None and len(attention_mask.shape) == 3:
             attention_mask = ops.expand_dims(attention_mask, axis=1)
@@ -325,10 +352,7 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
 
     @property
     def _is_overridden(self):
-        """Whether a subclass computes by its own `_compute_attention`, as it may with Keras's.
-
-        An override takes all masks as one (B, N, T, S) tensor, which no other call should pay for.
-        """
+        """Return whether a subclass overrides `_compute_attention`."""
         return type(self)._compute_attention is not MultiHeadAttention._compute_attention
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
@@ -336,21 +360,10 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         query_shape = tuple(query_shape)
         return (*query_shape[:-1], *(self._output_shape or query_shape[-1:]))
 
-    @property
-    def query_dense(self):
-        return self._query_dense
-
-    @property
-    def key_dense(self):
-        return self._key_dense
-
-    @property
-    def value_dense(self):
-        return self._value_dense
-
-    @property
-    def output_dense(self):
-        return self._output_dense
+    query_dense = property(operator.attrgetter("_query_dense"))
+    key_dense = property(operator.attrgetter("_key_dense"))
+    value_dense = property(operator.attrgetter("_value_dense"))
+    output_dense = property(operator.attrgetter("_output_dense"))
 
     def get_config(self):
         return {

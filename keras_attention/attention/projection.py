@@ -1,4 +1,4 @@
-"""Projections of attention layers, and the layer that owns them: quantizable, adaptable by LoRA."""
+"""Projections (dense layers) of attention layers, and the base class of layers that own them."""
 
 import math
 
@@ -13,17 +13,17 @@ from keras_attention.core.weight_axes import find_axes, name_axes
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class HeadProjection(keras.layers.EinsumDense):
-    """Maps the last axes of (B, T, ...) to new ones, as `keras.layers.EinsumDense` does.
+    """A dense layer that maps the trailing axes of (B, T, ...) to new axes.
 
-    Weights, their shapes, LoRA and quantization are Keras's. Only TensorFlow's forward pass
-    differs: on a CPU its einsum over three axes takes twice the time of the same product of two
-    matrices, whose bias fuses with it.
+    The layer is a `keras.layers.EinsumDense`, with the same weights, LoRA and quantization. Only
+    the forward pass on TensorFlow differs: it is one product of two matrices, which on a CPU is
+    twice as fast as an einsum over three axes.
 
     Args:
-        output_shape: int or tuple, the axes that replace those summed over, (N, H) or (D,).
-        input_axes: int, how many trailing axes of the input are summed over.
-
-    Example:
+        output_shape: int or tuple, the sizes of the new axes, such as (N, H) or (D,).
+        input_axes: int, the number of trailing axes of the input to sum over.
+        use_bias: bool, whether to add a bias.
+        kwargs: other arguments of `keras.layers.EinsumDense`.
 
     ```python
     import numpy as np
@@ -37,12 +37,12 @@ class HeadProjection(keras.layers.EinsumDense):
 
     def __init__(self, output_shape, input_axes=1, use_bias=True, **kwargs):
         output_shape = (output_shape,) if isinstance(output_shape, int) else tuple(output_shape)
-        summed = "cdefgh"[:input_axes]
-        made = "uvwxyz"[: len(output_shape)]
+        old_axes = "cdefgh"[:input_axes]
+        new_axes = "uvwxyz"[: len(output_shape)]
         super().__init__(
-            f"ab{summed},{summed}{made}->ab{made}",
+            f"ab{old_axes},{old_axes}{new_axes}->ab{new_axes}",
             output_shape=(None, *output_shape),
-            bias_axes=made if use_bias else None,
+            bias_axes=new_axes if use_bias else None,
             **kwargs,
         )
         self.supports_masking = True
@@ -69,16 +69,20 @@ class HeadProjection(keras.layers.EinsumDense):
         return (*input_shape[:2], *self.head_shape)
 
     def quantize(self, mode=None, type_check=True, config=None):
-        """As `EinsumDense.quantize`, which would refuse this class as a subclass of its own."""
+        """Quantize as `EinsumDense` does, which itself does not quantize subclasses."""
         if type_check and type(self) is not HeadProjection:
             raise NotImplementedError(
-                f"{type(self).__name__} may compute something else than HeadProjection, which is "
-                "what would be quantized. Call quantize with type_check=False if it does not."
+                f"{type(self).__name__} may compute something else than HeadProjection, but would "
+                "be quantized like it. Call quantize with type_check=False if that is right."
             )
         return super().quantize(mode, type_check=False, config=config)
 
     def load_own_variables(self, store):
-        """As `EinsumDense`, which makes both LoRA matrices zero, so that neither could learn."""
+        """Load weights as `EinsumDense` does, but initialize the first LoRA matrix randomly.
+
+        `store` is a dict of arrays from a file. Keras sets both LoRA matrices to zero, so that
+        neither would get a gradient.
+        """
         super().load_own_variables(store)
         if self.lora_enabled:
             matrix = self.lora_kernel_a
@@ -97,11 +101,18 @@ class HeadProjection(keras.layers.EinsumDense):
 
 
 def project(owner, name, inputs, outputs, use_bias=False, axes=None, **kwargs):
-    """Build a `HeadProjection` called `name`, from the last axes `inputs` to the axes `outputs`.
+    """Build and return a `HeadProjection` that belongs to a layer.
 
-    It takes the dtype policy and the `kernel_initializer` of its `owner`, a `ProjectionOwner`, and
-    its saved changes by quantization and LoRA; `kwargs` go to it. `axes` are the roles of the axes
-    of its kernel, inputs and outputs (`weight_axes.py`). None is as `PROJECTION_AXES` has them.
+    Args:
+        owner: the layer, a `ProjectionOwner`. It determines the dtype policy, the
+            `kernel_initializer`, and changes by quantization and LoRA that were saved.
+        name: str, the name of the projection.
+        inputs: tuple of ints, the sizes of the trailing axes of the input.
+        outputs: tuple of ints, the sizes of the axes that replace them.
+        use_bias: bool, whether to add a bias.
+        axes: tuple of str, the roles of the kernel's axes (see `weight_axes.py`). None looks `name`
+            up in `PROJECTION_AXES`.
+        kwargs: other arguments of `HeadProjection`.
     """
     projection = HeadProjection(
         outputs,
@@ -118,7 +129,7 @@ def project(owner, name, inputs, outputs, use_bias=False, axes=None, **kwargs):
     return projection
 
 
-# Of the usual projections of an attention layer, the roles of their kernels' axes.
+# The roles of the axes of kernels, keyed by the name of the projection.
 PROJECTION_AXES = {
     "query": ("embed", "heads", "head_dim"),
     "key": ("embed", "key_value_heads", "head_dim"),
@@ -129,25 +140,25 @@ PROJECTION_AXES = {
 
 
 def copy_initializer(initializer):
-    """Copy an initializer: one object draws the same values every time."""
+    """Copy an initializer, because one initializer object returns the same values every time."""
     return type(initializer).from_config(initializer.get_config())
 
 
 class ProjectionOwner(keras.layers.Layer):
-    """A layer that makes its own dense layers and tables.
+    """Base class of layers that contain projections (dense layers or embedding tables).
 
-    `model.quantize(...)` and `enable_lora` change these in place. `get_config` writes the changes,
-    if there are any, under `projections`, so that a saved layer comes back with the same weights.
+    `model.quantize(...)` and `enable_lora` change the projections in place. So that a saved layer
+    can be restored, `get_config` returns these changes under the key `projections`.
     """
 
     def __init__(self, **kwargs):
-        saved = dict(kwargs.pop("projections", None) or {})  # from a config only
+        saved = dict(kwargs.pop("projections", None) or {})  # only set by `from_config`
         super().__init__(**kwargs)
-        self._owned = ()  # names
+        self._owned = ()  # names of the projections
         self._saved_projections = saved
 
     def _projection_arguments(self, name, dtype=None):
-        """Return name, dtype policy and saved changes of a projection that is being made."""
+        """Return constructor arguments for a new projection: name, dtype, and saved changes."""
         if name not in self._owned:
             self._owned = (*self._owned, name)
         saved = dict(self._saved_projections.get(name, {}))
@@ -158,30 +169,29 @@ class ProjectionOwner(keras.layers.Layer):
         return {**saved, "name": name, "dtype": dtype}
 
     def _projections(self):
-        """Return the projections that are made by now: name -> layer."""
+        """Return a dict of the projections created so far, keyed by name."""
         inner = keras_internals.direct_layers(self)
         return {layer.name: layer for layer in inner if layer.name in self._owned}
 
     def enable_lora(
         self, rank, targets=None, lora_alpha=None, a_initializer="he_uniform", b_initializer="zeros"
     ):
-        """Trains a product of two narrow matrices in place of each kernel (Hu et al., 2021).
+        """Add a trainable product of two narrow matrices to kernels (Hu et al., 2021).
 
-        As `keras.layers.EinsumDense.enable_lora`, on several projections: their kernels are frozen,
-        biases and all other weights are left as they are. A saved layer comes back with what was
-        learned added to its kernels, and with new narrow matrices.
+        This calls `keras.layers.EinsumDense.enable_lora` for several projections. Their kernels are
+        frozen, but all other weights remain trainable. When the layer is saved, the product is
+        added to the kernel, and a loaded layer starts with new matrices.
 
         Args:
-            rank: int, how many columns the first matrix has.
-            targets: list of names of projections, such as `["query", "value"]`, the paper's choice;
-                None is all.
-            lora_alpha: float, the product is multiplied by lora_alpha / rank. None is rank.
-            a_initializer, b_initializer: of the two matrices.
+            rank: int, the number of columns of the first matrix.
+            targets: list of names of projections, such as `["query", "value"]`, the paper's choice.
+                None means all projections.
+            lora_alpha: float. The product is multiplied by lora_alpha / rank. None means `rank`.
+            a_initializer: initializer of the first matrix.
+            b_initializer: initializer of the second matrix.
         """
         if not self.built:
-            raise ValueError(
-                f"{self.name} has no weights yet, which LoRA is to adapt. Call it once first."
-            )
+            raise ValueError(f"{self.name} has no weights yet. Call it once before enable_lora.")
         projections = self._projections()
         targets = list(projections) if targets is None else list(targets)
         if unknown := [name for name in targets if name not in projections]:
@@ -196,15 +206,15 @@ class ProjectionOwner(keras.layers.Layer):
 
     def get_config(self):
         config = super().get_config()
-        changed = {name: _changes(layer) for name, layer in self._projections().items()}
-        changed = {**self._saved_projections, **changed}
-        if changed := {name: what for name, what in changed.items() if what}:
-            config["projections"] = changed
+        changes = {name: _changes(layer) for name, layer in self._projections().items()}
+        changes = {**self._saved_projections, **changes}
+        if changes := {name: change for name, change in changes.items() if change}:
+            config["projections"] = changes
         return config
 
 
 def _changes(projection):
-    """Return the entries of a projection's config that quantization and LoRA changed."""
+    """Return the entries of a projection's config that quantization or LoRA changed."""
     config = projection.get_config()
     keys = ["lora_rank", "lora_alpha"] if projection.lora_rank else []
     if projection.quantization_mode is not None:

@@ -1,4 +1,4 @@
-"""Attention whose scores are added to those of the layer below."""
+"""Multi-head attention that adds the scores of the layer below to its own."""
 
 import keras
 
@@ -7,23 +7,21 @@ from keras_attention.attention.multi_head import MultiHeadAttention
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class ResidualAttention(MultiHeadAttention):
-    """Multi-head attention whose scores are added to those of the layer below.
+    """Multi-head attention that adds the scores of the layer below (RealFormer, He et al., 2021).
 
-    RealFormer (He et al., 2021): `s_l = score(q, k) + s_(l-1)`, then
-    `weights = normalize(s_l + bias, mask)`. The scores travel as tensors from layer to layer, in a
-    functional model like any other. They are raw: without the position's bias, which each layer
-    adds for itself and which would else grow with depth, and before the mask.
+    `s_l = score(q, k) + s_(l-1)` and `weights = normalize(s_l + bias, mask)` in layer l. Each layer
+    returns its raw scores s_l, which are then passed to the next layer. Raw scores include neither
+    masks nor the bias of a position encoding, which would accumulate over the layers.
 
-    Args: those of `MultiHeadAttention`. Layers that hand on scores have the same `num_heads`.
+    Args: those of `MultiHeadAttention`. All layers must have the same `num_heads`.
 
-    Call arguments, besides those of `MultiHeadAttention`:
-        previous_scores: (B, N, T, S), the raw scores of the layer below; None in the first layer.
-        return_raw_scores: bool, whether to return the scores (B, N, T, S) too, as the last output.
+    Call arguments, in addition to those of `MultiHeadAttention`:
+        previous_scores: (B, N, T, S), the raw scores of the layer below. None in the first layer.
+        return_raw_scores: bool, whether to also return the raw scores (B, N, T, S), as the last
+            output.
 
-    With several `attention_axes` scores have the shape of the weights. Those of memory slots are
-    not handed on: each layer has slots of its own.
-
-    Example:
+    With several `attention_axes`, raw scores have the shape of the weights, except that they never
+    include memory slots.
 
     ```python
     import keras
@@ -39,4 +37,4 @@ class ResidualAttention(MultiHeadAttention):
     ```
     """
 
-    hands_on_scores = True
+    adds_previous_scores = True

@@ -1,4 +1,4 @@
-"""Memory of earlier segments: the newest tokens of a text, of fixed length."""
+"""A memory of earlier segments: the newest tokens of a text, in tensors of fixed length."""
 
 import dataclasses
 
@@ -10,47 +10,54 @@ from keras_attention.core import scope
 
 
 def filled_mask(count, length):
-    """Return which of M = `length` slices hold a token, the last `count` (B,): bool (B, M)."""
+    """Return which entries of a memory hold tokens: bool (B, `length`).
+
+    A memory is filled from the end: the last `count` (B,) entries of each row hold tokens.
+    """
     index = ops.expand_dims(ops.arange(length, dtype="int32"), axis=0)
     return index >= length - ops.expand_dims(ops.cast(count, "int32"), axis=1)
 
 
 def append_tokens(memory, count, new, mask=None):
-    """Appends tokens to those remembered, and drops the oldest that no longer fit.
+    """Append tokens to a memory, and drop the oldest ones that no longer fit.
 
     Args:
-        memory: list of tensors (B, M, ...), of which the last `count` (B,) hold tokens.
-        new: list of as many tensors (B, T, ...).
-        mask: bool (B, T), False = padding, which is not remembered; or None.
+        memory: list of tensors (B, M, ...), the old entries.
+        count: int (B,). In each row of the memory, the last `count` entries hold tokens.
+        new: list of as many tensors (B, T, ...), the tokens to append.
+        mask: bool (B, T), False = padding, which is left out. None appends all tokens.
 
     Returns:
-        The new memory, in the dtype of the old, and its count. No gradient flows through either.
+        The new memory, in the dtypes of the old one, and its count. No gradient flows through them.
     """
     length = memory[0].shape[1]
-    both = [
+    joined = [
         ops.concatenate([old, ops.cast(ops.stop_gradient(x), old.dtype)], axis=1)
         for old, x in zip(memory, new, strict=True)
     ]
     if mask is None:
         total = ops.cast(count, "int32") + ops.shape(new[0])[1]
-        return [x[:, -length:] for x in both], ops.minimum(total, length)
+        return [x[:, -length:] for x in joined], ops.minimum(total, length)
     is_token = ops.concatenate([filled_mask(count, length), ops.cast(mask, "bool")], axis=1)
     order = _last_tokens(is_token, length)
     total = ops.sum(ops.cast(is_token, "int32"), axis=1)
-    return [_take_rows(x, order) for x in both], ops.minimum(total, length)
+    return [_take_rows(x, order) for x in joined], ops.minimum(total, length)
 
 
 def _last_tokens(is_token, length):
-    """Return the indices (B, length) of each row's last tokens, behind others if they are few."""
+    """Return the indices (B, `length`) of the last tokens of each row, in order.
+
+    If a row has fewer tokens, indices of padding come first.
+    """
     size = ops.shape(is_token)[1]
     index = ops.expand_dims(ops.arange(size, dtype="int32"), axis=0)
-    age = index - size * (1 - ops.cast(is_token, "int32"))  # negative: no token
+    age = index - size * (1 - ops.cast(is_token, "int32"))  # negative for padding
     _, order = ops.top_k(age, length)
     return ops.flip(order, axis=1)
 
 
 def _take_rows(x, order):
-    """Row b of the result is `x[b, order[b]]`; x (B, S, ...), order (B, M)."""
+    """Return `x[b, order[b]]` for each batch row b, for x (B, S, ...) and order (B, M)."""
     shape = ops.shape(x)
     flat = ops.reshape(x, (-1, *shape[2:]))
     first = ops.expand_dims(ops.arange(shape[0], dtype="int32") * shape[1], axis=1)
@@ -59,17 +66,22 @@ def _take_rows(x, order):
 
 
 def join_past(layer, query, value, key, visibility):
-    """Puts what a self-attention remembers of earlier segments in front (Dai et al., 2019, 3.2).
+    """Prepend hidden states of earlier segments to value and key (Dai et al., 2019, section 3.2).
 
-    The hidden states of this segment join the memory of `layer` for the next call.
+    The hidden states of this segment are then stored in the memory of `layer` for the next call.
+
+    Args:
+        layer: a self-attention layer.
+        query, value, key: the same tensor (B, T, D) in self-attention.
+        visibility: the `Visibility` of the call.
 
     Returns:
-        Value, key and `Visibility` of the M + T tokens; unchanged outside a `scope.SegmentMemory`
-        and for cross-attention.
+        Value, key and `Visibility` of the M + T tokens. All three are unchanged in cross-attention
+        and outside a `scope.SegmentMemory`.
     """
     memory = scope.current(scope.SegmentMemory)
-    within_one = value is query and key is value and len(query.shape) == 3
-    if memory is None or not memory.length or not within_one:
+    is_self_attention = value is query and key is value and len(query.shape) == 3
+    if memory is None or not memory.length or not is_self_attention:
         return value, key, visibility
     if visibility.segments is not None:
         raise packed_text_error(layer)
@@ -89,7 +101,11 @@ def join_past(layer, query, value, key, visibility):
 
 
 def _see_past(visibility, segment, filled):
-    """Return `Visibility` with the slices of a memory that are `filled` (B, M) in front."""
+    """Return `visibility` extended to the M tokens of a memory, which come before the keys.
+
+    `segment` (B, T, D) is the input of this call. `filled` (B, M) is True for entries of the memory
+    that hold tokens.
+    """
     length, attention_mask = filled.shape[1], visibility.attention_mask
     i, j = visibility.query_positions, visibility.key_positions
     if i is None and j is None:
@@ -104,7 +120,7 @@ def _see_past(visibility, segment, filled):
     own = masks.all_of(ops.ones(ops.shape(segment)[:2], dtype="bool"), key_mask)
     if attention_mask is not None and not attention_mask.shape[-1] == 1 != segment.shape[1]:
         ones = ops.ones((*ops.shape(attention_mask)[:-1], length), dtype="bool")
-        attention_mask = ops.concatenate([ones, attention_mask], axis=-1)  # hides no memory
+        attention_mask = ops.concatenate([ones, attention_mask], axis=-1)  # the memory is visible
     return dataclasses.replace(
         visibility,
         attention_mask=attention_mask,
@@ -115,8 +131,8 @@ def _see_past(visibility, segment, filled):
 
 
 def packed_text_error(layer):
-    """Return the error for several texts in a row, where a memory is of one text."""
+    """Return the error for a layer with a memory that is called with packed documents."""
     return ValueError(
-        f"{layer.name} remembers earlier segments of one text, and segment_ids packs several texts "
-        "into a row: the memory would not know whose it is. Leave one of the two out."
+        f"{layer.name} has a memory of one document per row, but segment_ids packs several "
+        "documents into a row. Leave one of the two out."
     )

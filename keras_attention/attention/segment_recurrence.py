@@ -1,4 +1,4 @@
-"""Segment-level recurrence: a model over the segments of a text, with a memory of earlier ones."""
+"""Segment recurrence: a model processes text in segments, with a memory of earlier segments."""
 
 import copy
 
@@ -13,42 +13,41 @@ from keras_attention.core.weight_axes import name_axes
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class SegmentRecurrence(keras.layers.Layer):
-    """Runs a model over a text segment by segment, with a memory (Dai et al., 2019, section 3.2).
+    """Runs a model over text segment by segment, with a memory (Dai et al., 2019, section 3.2).
 
-    Every self-attention in the model (a `MultiHeadAttention` called with one tensor as query and
-    value) then attends to the hidden states it was given in earlier segments, too: the newest
-    `memory_length` of them stand before those of the segment. No gradient flows into the memory.
-    The memory of `MemorizingAttention` is carried the same way. The model itself does not change;
-    its weights are shared.
+    Each self-attention layer in the model (a `MultiHeadAttention` with the same tensor as query and
+    value) also attends to the newest `memory_length` of its inputs from earlier segments. No
+    gradient flows into them. `MemorizingAttention` layers keep their own memory in the same way.
+    This layer shares the weights of the model, and does not change the model.
 
-    In a memory, tokens are told apart by relative positions only: use a position that works inside
-    attention (`rotary`, `alibi`, `relative_bias`, ...). One that is added to tokens begins
-    anew in each segment, and remembered tokens keep the positions of their own segment (section
-    3.3). Positions count from the oldest slice of the memory, and so do masks that ask for
-    positions and not for distances (`Global`, `Prefix`, `Chunked`).
+    Use a position encoding that works inside attention (`rotary`, `alibi`, `relative_bias`, ...).
+    An encoding that is added to tokens starts from 0 in each segment (section 3.3), so it cannot
+    distinguish segments. Positions, and masks such as `Global`, `Prefix` and `Chunked`, count from
+    the oldest entry of the memory.
 
     Args:
-        model: a functional `keras.Model` with one input or a list or dict of them, all of which
-            have the batch as first axis.
-        memory_length: int M, how many tokens each self-attention remembers; 0 for none, which
-            leaves only the memory of `MemorizingAttention`.
-        batch_size: None for a memory that the caller carries, or int B: the layer keeps the memory
-            of B streams in its own (not trainable) weights, as `fit` needs, until `reset_state()`.
+        model: a functional `keras.Model` with one input, or a list or dict of inputs. The first
+            axis of each input must be the batch.
+        memory_length: int M, the number of tokens in the memory of each self-attention layer. With
+            0, only `MemorizingAttention` layers have a memory.
+        batch_size: int B. If given, this layer stores the memory of B streams of text in its own
+            non-trainable weights until `reset_state()` is called, as `fit` requires. With None, the
+            caller passes the memory from call to call.
 
     Call arguments:
-        inputs: those of the model.
-        memory: dict of tensors, the memory before this segment, from `initial_memory` or an
-            earlier call. None is an empty one. Not with `batch_size`.
+        inputs: the inputs of the model.
+        memory: dict of tensors, the memory before this segment, which `initial_memory` or an
+            earlier call returned. None means an empty memory. It must be None if `batch_size` is
+            given.
 
-    Returns the model's output and the memory after the segment; with `batch_size` the output alone.
+    A call returns the model's output and the memory after the segment, or only the output if
+    `batch_size` is given.
 
-    A memory holds, for each layer, tensors that are filled from the end, and `num_...` (B,), how
-    many tokens they hold. Where a new text begins in one row of a batch, set that to 0.
+    For each layer with a memory, the dict has tensors that are filled from the end, and a count
+    `num_...` (B,) of the tokens in them. To start a new text in one row of the batch, set the
+    counts of this row to 0.
 
-    Masking: padding (False in the `value_mask` that attention sees) is not remembered, so a row
-    whose segment is short goes on with its next segment where it stopped.
-
-    Example:
+    Masking: padding (False in the `value_mask` of attention) is not stored.
 
     ```python
     import keras
@@ -70,11 +69,11 @@ class SegmentRecurrence(keras.layers.Layer):
     """
 
     def __init__(self, model, memory_length, batch_size=None, **kwargs):
-        # The model casts its own inputs, and a memory has the dtypes of the layers it belongs to.
+        # No autocast: the model casts its inputs, and a memory has the dtypes of its layers.
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
         if isinstance(model, dict):
-            # of a copy: Keras takes the config of a functional model apart
+            # a copy, because Keras changes the config of a functional model
             model = keras.saving.deserialize_keras_object(copy.deepcopy(model))
         if not keras_internals.is_functional(model):
             raise ValueError(
@@ -91,15 +90,15 @@ class SegmentRecurrence(keras.layers.Layer):
             self._state = {key: self._variable(key, x) for key, x in self._entries.items()}
 
     def _trace_memory(self):
-        """{name in the memory: `scope.State`} of what the layers of the model keep."""
+        """Trace the model and return {name: `scope.State`}: shape and dtype of each tensor."""
         memory = scope.SegmentMemory(length=self.memory_length, paths=self._paths, spec=CacheSpec())
         inputs = keras.tree.map_structure(_input_like, self.model.input)
         entries = trace_cache(self.model, memory, inputs).named()
         if not entries:
             raise ValueError(
-                f"Nothing in {self.model.name} remembers with memory_length={self.memory_length}: "
-                "what does is MultiHeadAttention over one tensor, as query and value, and "
-                "MemorizingAttention."
+                f"No layer of {self.model.name} has a memory with memory_length="
+                f"{self.memory_length}. Use MultiHeadAttention with one tensor as query and value, "
+                "or MemorizingAttention."
             )
         return entries
 
@@ -116,42 +115,46 @@ class SegmentRecurrence(keras.layers.Layer):
 
     @property
     def stateful(self):
-        """Whether the layer keeps the memory itself."""
+        """Return whether the layer stores the memory of earlier segments in its own weights."""
         return self.batch_size is not None
 
     @property
     def without_state(self):
-        """What to use in place of a layer with a state, for errors of the exports."""
+        """Return the part of export errors that says how to export the model without state."""
         return (
-            "export with_memory(model, memory_length) of the model inside, without batch_size, "
-            "which shares its weights and has the memory among its inputs and outputs"
+            "export with_memory(model, memory_length) without batch_size, for the model inside. It "
+            "shares the weights, and the memory is among its inputs and outputs"
         )
 
     @property
     def metrics(self):
-        """Those of the model's layers, without the metrics that the model was compiled with."""
+        """Return the metrics of the model's layers, without the metrics of `compile`."""
         return [metric for layer in self.model.layers for metric in layer.metrics]
 
     def call(self, inputs, memory=None, training=None):
         scope.refuse_decoding(
-            f"{self.name} keeps a memory of its own. Decode with the model inside, "
-            "and its memory as ka.generation.initial_cache(model, ..., memory_length=...)."
+            f"{self.name} has a memory of its own. Decode with the model inside, and get its "
+            "memory by ka.generation.initial_cache(model, ..., memory_length=...)."
         )
         if self.batch_size is not None:
             return self._call_and_keep(inputs, memory, training)
         if memory is None:
             memory = self.initial_memory(ops.shape(keras.tree.flatten(inputs)[0])[0])
-        self._check_memory(memory)
+        if set(memory) != set(self._entries):
+            raise ValueError(
+                f"The memory of {self.model.name} has the keys {', '.join(self._entries)}, but "
+                f"received {', '.join(memory) or 'none'}. Begin with initial_memory(batch_size)."
+            )
         return self._run_model(inputs, memory, training)
 
     def _call_and_keep(self, inputs, memory, training):
         rows = keras.tree.flatten(inputs)[0].shape[0]
         if rows not in (None, self.batch_size) or memory is not None:
             raise ValueError(
-                f"SegmentRecurrence(batch_size={self.batch_size}) keeps the memory of "
-                f"{self.batch_size} streams itself; received "
+                f"SegmentRecurrence(batch_size={self.batch_size}) stores the memory of "
+                f"{self.batch_size} streams itself, but received "
                 + ("a memory." if memory is not None else f"a batch of {rows}.")
-                + " Leave batch_size out to carry the memory yourself, for any batch."
+                + " Leave batch_size out to pass the memory yourself, for any batch."
             )
         before = {key: ops.convert_to_tensor(x) for key, x in self._state.items()}
         outputs, after = self._run_model(inputs, before, training)
@@ -164,13 +167,6 @@ class SegmentRecurrence(keras.layers.Layer):
             outputs = self.model(inputs, training=training)
         return outputs, carried.cache
 
-    def _check_memory(self, memory):
-        if set(memory) != set(self._entries):
-            raise ValueError(
-                f"The memory of {self.model.name} has the keys {', '.join(self._entries)}; "
-                f"received {', '.join(memory) or 'none'}. Begin with initial_memory(batch_size)."
-            )
-
     def compute_mask(self, inputs, previous_mask=None):
         return None  # the model's output carries its own mask
 
@@ -182,18 +178,21 @@ class SegmentRecurrence(keras.layers.Layer):
         }
 
     def memory_inputs(self, batch_size=None):
-        """Return `keras.Input`s for a memory, to build a functional model of this layer."""
+        """Return a dict of `keras.Input`s for a memory, to build a functional model with it.
+
+        `batch_size` is an int for a fixed batch size, or None for any.
+        """
         return {
             key: keras.Input(batch_shape=(batch_size, *entry.shape), dtype=entry.dtype, name=key)
             for key, entry in self._entries.items()
         }
 
     def reset_state(self):
-        """Forgets everything: the next segments begin new texts. For layers with `batch_size`."""
+        """Clear the memory that a layer with `batch_size` stores. Call it before new text."""
         if self.batch_size is None:
             raise ValueError(
-                f"{self.name} keeps no memory itself: begin with initial_memory(batch_size), or "
-                "make the layer with batch_size=."
+                f"{self.name} stores no memory. Begin with initial_memory(batch_size), or make the "
+                "layer with batch_size=."
             )
         for variable in self._state.values():
             variable.assign(ops.zeros(variable.shape, dtype=variable.dtype))
@@ -208,23 +207,25 @@ class SegmentRecurrence(keras.layers.Layer):
 
 
 def with_memory(model, memory_length, batch_size=None):
-    """Return the same model, over segments of a text, with a memory of those before.
+    """Return a model that processes text in segments, with a memory of earlier segments.
 
-    Without `batch_size` the memory is explicit: the model returned takes it with its inputs and
-    gives it back with its outputs, under the same names. It holds no state, and can be exported.
-    With `batch_size` it has the inputs and outputs of `model`, keeps the memory of that many
-    streams itself, and cannot be exported: `fit` it on segments in order
-    (`keras_attention.data.contiguous_segments`, and `shuffle=False` for arrays), with
-    `keras_attention.training.ResetMemory()` among the callbacks. Both share `model`'s weights.
+    Without `batch_size`, the memory is among the inputs and outputs of the new model, under the
+    same names. The model has no state and can be exported.
+
+    With `batch_size`, the new model has the same inputs and outputs as `model`, stores the memory
+    of that many streams of text, and cannot be exported. Train it by `fit` with the callback
+    `keras_attention.training.ResetMemory()`. The segments must be in order: use
+    `keras_attention.data.contiguous_segments`, and `shuffle=False` for arrays.
 
     Args:
-        model, memory_length, batch_size: as in `SegmentRecurrence`.
+        model: a functional `keras.Model` with one input, or a list or dict of inputs.
+        memory_length: int, the number of earlier tokens that each self-attention layer keeps.
+        batch_size: int, the number of streams whose memory the model stores, or None.
 
     Returns:
-        A functional `keras.Model`. Without `batch_size` its inputs and outputs are flat dicts: the
-        model's, by the names of its inputs and output layers, and the memory.
-
-    Example:
+        A functional `keras.Model` that shares the weights of `model`. Without `batch_size`, its
+        inputs and outputs are flat dicts, which contain the memory, and the inputs and outputs of
+        `model`, keyed by the names of inputs and of output layers.
 
     ```python
     import keras
@@ -253,12 +254,14 @@ def with_memory(model, memory_length, batch_size=None):
     if not isinstance(outputs, dict):
         names = unique_names(model.output_names)
         outputs = dict(zip(names, keras.tree.flatten(outputs), strict=True))
-    if taken := sorted((set(named) | set(outputs)) & set(memory)):
-        raise ValueError(f"The model and its memory both have the name {', '.join(taken)}.")
+    if names := sorted((set(named) | set(outputs)) & set(memory)):
+        raise ValueError(
+            f"The model and its memory both have the name {', '.join(names)}. Rename the layer."
+        )
     return keras.Model({**named, **memory}, {**outputs, **after}, name=model.name)
 
 
 def _input_like(tensor, batch_size=None):
-    """Make a `keras.Input` like `tensor`, but for the batch size if it is given."""
+    """Return a `keras.Input` like `tensor`, with a new `batch_size` unless that is None."""
     shape = (tensor.shape[0] if batch_size is None else batch_size, *tensor.shape[1:])
     return keras.Input(batch_shape=shape, dtype=tensor.dtype, name=tensor.name)

@@ -1,4 +1,4 @@
-"""`Visibility`: who sees whom in one call of attention."""
+"""`Visibility`: the masks and positions that determine which queries see which keys in a call."""
 
 import dataclasses
 import functools
@@ -11,27 +11,28 @@ from keras_attention.attention import inputs
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Visibility:
-    """Who sees whom: a query sees the keys that all of these fields allow.
+    """The masks and positions of one call. A query sees a key if all masks allow it.
 
-    `AttentionLayer.call` makes it once. Layers and kernels hand it on unchanged, and nothing of
-    shape (T, S) is made before a kernel asks for it.
+    `AttentionLayer.call` creates it once. Kernels compute (T, S) masks from it, either whole or
+    block by block.
 
     Args:
-        mask: a part of `keras_attention.masks`, its name, its config or None.
-        attention_mask: bool, True = may attend, broadcastable to (B, N, T, S); or None.
-        query_mask: bool (B, T), False = padding: these queries get zero weights and output.
-        key_mask: bool (B, S), False = padding, which no query sees. Unlike `attention_mask`,
-            neither of the two costs a (T, S) tensor.
-        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S): where the tokens
-            are, for masks and positions. None is 0, 1, 2, ...
-        query_lengths, key_lengths: int (B,): tokens from there on are padding. Flash attention
-            then needs no mask tensor. Beside `query_mask` and `key_mask` they are a promise that
-            these say the same. One tensor for both, where queries and keys are the same tokens,
-            lets a causal mask hide the padding.
-        segments: a pair int (B, T), (B, S), the documents of queries and keys, as
-            `masks.same_segment` takes them; or None.
-
-    Example:
+        mask: a mask of `keras_attention.masks`, its name, its config, or None.
+        attention_mask: bool, True = may attend, broadcastable to (B, N, T, S), or None.
+        query_mask: bool (B, T), False = padding, or None. The weights and outputs of padded queries
+            are zero.
+        key_mask: bool (B, S), False = padding, or None. Padded keys are hidden from all queries.
+            Unlike an `attention_mask`, `query_mask` and `key_mask` need no (T, S) tensor.
+        query_positions: int (T,) or (B, T), for masks and position encodings. None means
+            0, 1, 2, ...
+        key_positions: int (S,) or (B, S), likewise.
+        query_lengths: int (B,), the number of query tokens before padding, or None. Flash attention
+            uses lengths instead of a mask tensor. If masks are given too, they must hide the same
+            padding, which is not checked. In self-attention, pass the same tensor as
+            `key_lengths`: a causal mask then hides the padding.
+        key_lengths: int (B,), the number of keys before padding, or None.
+        segments: a pair of int tensors (B, T) and (B, S), the number (1, 2, ...) of the document of
+            each query and key, 0 for padding, or None. A query sees only keys of its own document.
 
     ```python
     import numpy as np
@@ -63,35 +64,50 @@ class Visibility:
 
     @functools.cached_property
     def tensor(self):
-        """What all but `mask` and `query_mask` allow, broadcastable to (B, N, T, S); or None."""
+        """Return all masks except `mask` and `query_mask` as one bool tensor (B, N, T, S).
+
+        Axes may have size 1. The result is None if all these masks are None.
+        """
         if self.segments is None:
             return self.tensor_without_segments
         return masks.all_of(self.tensor_without_segments, masks.same_segment(*self.segments))
 
     @functools.cached_property
     def tensor_without_segments(self):
-        """What `attention_mask` and `key_mask` allow, broadcastable to (B, N, T, S); or None."""
+        """Return `tensor` without the mask for packed documents (`segments`)."""
         return masks.all_of(self.attention_mask, masks.padding(self.key_mask))
 
     def positions(self, rows, columns):
-        """Return the positions of a block, cut by the pieces `rows` and `columns` of the axes."""
+        """Return the positions of a block's queries and of its keys.
+
+        `rows` and `columns` are the block's ranges of the query and key axes (see
+        `kernels/axis_pieces.py`).
+        """
         return rows.positions(self.query_positions), columns.positions(self.key_positions)
 
     def allows(self, i, j, tensor):
-        """Return the mask of a block, broadcastable to (B, N, rows, columns), or None for all.
+        """Return the mask of a block, broadcastable to (B, N, rows, columns).
+
+        None means that all pairs are allowed.
 
         Args:
-            i, j: from `positions`. tensor: the cut of `self.tensor` for this block.
+            i: int (rows,) or (B, rows), positions of the block's queries, from `positions`.
+            j: int (columns,) or (B, columns), positions of the block's keys.
+            tensor: the block of `self.tensor`, or None.
         """
         return masks.all_of(masks.materialize(self.mask, i, j), tensor)
 
     @property
     def positions_are_indices(self):
-        """Whether no positions are given: a part of an axis is then a range of positions."""
+        """Return whether the position of each token is its index, because none are given."""
         return self.query_positions is None and self.key_positions is None
 
     def band(self):
-        """Return the `band()` that indices and lengths describe exactly, or None."""
+        """Return the band (left, right) if it and the lengths are equivalent to all masks, or None.
+
+        In a band, a query sees the keys from `left` before it to `right` after it. None as a bound
+        means no bound.
+        """
         if self.segments is not None or self.attention_mask is not None:
             return None
         if self.key_mask is not None and self.key_lengths is None:
@@ -101,7 +117,7 @@ class Visibility:
         return self.mask.band() if self.mask.is_band and self.positions_are_indices else None
 
     def hide_padded_queries(self):
-        """Put `query_mask` into `attention_mask`, so that weights of padding are 0."""
+        """Return a copy whose `attention_mask` includes `query_mask`: padded queries see no key."""
         if self.query_mask is None:
             return self
         rows = ops.cast(self.query_mask, "bool")
@@ -114,9 +130,11 @@ class Visibility:
         )
 
     def with_lengths_of_masks(self):
-        """Add lengths, where padding comes last and `key_mask` is the only tensor."""
-        others = self.attention_mask is not None or self.segments is not None
-        if self.key_mask is None or others:
+        """Return a copy with lengths computed from `key_mask` and `query_mask`.
+
+        If there are other mask tensors, lengths are useless, and the result is this object.
+        """
+        if self.key_mask is None or self.attention_mask is not None or self.segments is not None:
             return self
         keys = queries = _count_tokens(self.key_mask)
         if self.query_mask is not self.key_mask:
@@ -124,7 +142,10 @@ class Visibility:
         return dataclasses.replace(self, query_lengths=queries, key_lengths=keys)
 
     def with_masks_of_lengths(self, queries, keys):
-        """Add the masks that lengths stand for, of T = `queries` and S = `keys`."""
+        """Return a copy with masks computed from lengths, where masks are missing.
+
+        `queries` and `keys` are T and S.
+        """
         masks_of_lengths = {}
         if self.query_lengths is not None and self.query_mask is None:
             masks_of_lengths["query_mask"] = _mask_of_lengths(self.query_lengths, queries)
@@ -134,18 +155,18 @@ class Visibility:
 
 
 def _mask_of_lengths(lengths, size):
-    """Return which of `size` tokens come before `lengths` (B,): bool (B, size)."""
+    """Return a mask that is True for the first `lengths` (B,) tokens of each row: (B, size)."""
     index = ops.expand_dims(ops.arange(size, dtype="int32"), axis=0)
     return index < ops.expand_dims(ops.cast(lengths, "int32"), axis=1)
 
 
 def _count_tokens(mask):
-    """Return how many tokens each row of a mask (B, T) has: int32 (B,)."""
+    """Count the tokens in each row of a mask (B, T): int32 (B,)."""
     return ops.sum(ops.cast(mask, "int32"), axis=1)
 
 
 def to_rank_four(x, dtype=None):
-    """Return `x`, which broadcasts to (B, N, T, S), as a tensor of rank four. None is None."""
+    """Convert `x` to a tensor, and add first axes until it has four. None returns None."""
     if x is None:
         return None
     x = ops.convert_to_tensor(x)

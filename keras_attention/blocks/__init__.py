@@ -1,31 +1,27 @@
 """Blocks of models: embeddings, spectrograms, encoder and decoder blocks, pooling."""
 
+from keras_attention.blocks.activations import gelu, gelu_tanh, quick_gelu
 from keras_attention.blocks.attention_pooling import AttentionPooling
 from keras_attention.blocks.biaffine import Biaffine
 from keras_attention.blocks.box_head import BoxHead
-from keras_attention.blocks.conformer import ConformerBlock, MacaronBlock
 from keras_attention.blocks.convolution_module import ConvolutionModule
-from keras_attention.blocks.convolution_subsampling import ConvolutionSubsampling
-from keras_attention.blocks.ctc_decoder import GreedyCTCDecoder
+from keras_attention.blocks.convolution_subsampling import ConvolutionSubsampling, FrameConvolutions
 from keras_attention.blocks.decoder import DecoderBlock
+from keras_attention.blocks.dropout import PathDropout, TokenDropout
 from keras_attention.blocks.encoder import EncoderBlock
-from keras_attention.blocks.feed_forward import FeedForward, gelu_tanh, quick_gelu
+from keras_attention.blocks.feed_forward import FeedForward
+from keras_attention.blocks.figures import ConformerBlock, MacaronBlock, ParallelBlock
 from keras_attention.blocks.filter_augment import FilterAugment
-from keras_attention.blocks.fixed_length import FixedLength
-from keras_attention.blocks.frame_convolutions import FrameConvolutions
-from keras_attention.blocks.length_mask import LengthMask
+from keras_attention.blocks.learned_vectors import ObjectQueries, PrefixTokens
+from keras_attention.blocks.lengths import FixedLength, LengthMask
 from keras_attention.blocks.log_mel_spectrogram import LogMelSpectrogram
 from keras_attention.blocks.mixture_of_experts import MixtureOfExperts
 from keras_attention.blocks.normalization import LayerScale, RMSNormalization
-from keras_attention.blocks.object_queries import ObjectQueries
-from keras_attention.blocks.packed_documents import PositionsInDocuments
-from keras_attention.blocks.parallel import ParallelBlock
+from keras_attention.blocks.outputs import GreedyCTCDecoder, SpanLogits
 from keras_attention.blocks.parser_state import AllowedLogits, ParserState
 from keras_attention.blocks.patch_embedding import ConvolutionStem, PatchEmbedding
-from keras_attention.blocks.path_dropout import PathDropout
 from keras_attention.blocks.pooling import FirstOf, Pooling
-from keras_attention.blocks.position_embedding import PositionEmbedding
-from keras_attention.blocks.prefix_tokens import PrefixTokens
+from keras_attention.blocks.position_embedding import PositionEmbedding, PositionsInDocuments
 from keras_attention.blocks.repeat import Repeat
 from keras_attention.blocks.residuals import (
     DeepNorm,
@@ -38,10 +34,10 @@ from keras_attention.blocks.residuals import (
     SandwichNorm,
 )
 from keras_attention.blocks.scan import Scan
-from keras_attention.blocks.span_logits import SpanLogits
 from keras_attention.blocks.spec_augment import SpecAugment
-from keras_attention.blocks.token_embedding import SegmentEmbedding, TokenDropout, TokenEmbedding
+from keras_attention.blocks.token_embedding import SegmentEmbedding, TokenEmbedding
 from keras_attention.blocks.word_embedding import CharacterEmbedding, WordEmbedding
+from keras_attention.core.special_ids import Padding
 
 __all__ = [
     "AllowedLogits",
@@ -70,6 +66,7 @@ __all__ = [
     "ObjectQueries",
     "ParallelBlock",
     "ParserState",
+    "Padding",
     "PatchEmbedding",
     "PathDropout",
     "Pooling",
@@ -92,6 +89,7 @@ __all__ = [
     "TokenDropout",
     "TokenEmbedding",
     "WordEmbedding",
+    "gelu",
     "gelu_tanh",
     "quick_gelu",
 ]

@@ -1,4 +1,4 @@
-"""Pooling of a sequence to one vector by multi-head attention and a feed-forward network."""
+"""`AttentionPooling`: one vector for a sequence, by attention and a feed-forward network."""
 
 import keras
 from keras import ops
@@ -10,31 +10,32 @@ from keras_attention.blocks.inner_layers import (
     serialize_inner,
 )
 from keras_attention.blocks.normalization import NORMALIZATIONS
-from keras_attention.core import shapes
-from keras_attention.core.checks import check_whole_number
+from keras_attention.core import checks, shapes
+from keras_attention.core.part import OwnArguments
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class AttentionPooling(keras.layers.Layer):
-    """One vector for a sequence: what a learned query finds in it, through a feed-forward network.
+class AttentionPooling(OwnArguments, keras.layers.Layer):
+    """Pools a sequence to one vector, by attention from a learned query and a feed-forward network.
 
-    `y = attention(query, x)` and `y + feed_forward(n(y))`, the *multihead attention pooling* (MAP)
-    of vision transformers (Zhai et al., 2022, section 3.2; Zhai et al., 2023, *SigLIP*), after Lee
-    et al. (2019, section 3.2). `Pooling("attention")` has the query alone.
+    The layer computes `y = attention(query, x)` and then `y + feed_forward(n(y))`, where n is a
+    norm. This is the *multihead attention pooling* (MAP) of vision transformers (Zhai et al., 2022,
+    section 3.2, and Zhai et al., 2023, *SigLIP*), after Lee et al. (2019, section 3.2).
+    `Pooling("attention")` is simpler: it has no projections and no feed-forward network.
 
     Args:
-        attention: a layer called as `attention(query, value)`, such as `MultiHeadAttention`.
+        attention: a layer called as `attention(query, value)`, such as `MultiHeadAttention`. If
+            there is a mask, its call must accept `value_mask`.
         feed_forward: a layer called on one tensor, such as `FeedForward`.
-        num_prefix_tokens: int, tokens in front that are left out.
-        normalization: `"layer_norm"`, `"layer_norm_no_bias"` or `"rms_norm"`, of n.
-        epsilon: float, of n.
+        num_prefix_tokens: int, number of tokens at the beginning that are ignored.
+        normalization: `"layer_norm"`, `"layer_norm_no_bias"` or `"rms_norm"`, the norm n.
+        epsilon: float, a small number that n adds before it divides.
 
     Call arguments:
         inputs: (B, T, D).
-        mask: bool (B, T), True = a token; filled by Keras from the implicit mask. The attention has
-            to take `value_mask` where there is one.
+        mask: bool (B, T), True = a token. Keras fills it from the implicit mask.
 
-    Returns (B, D). Of padding alone it is what the two layers make of no token.
+    Returns (B, D).
 
     ```python
     import numpy as np
@@ -47,6 +48,7 @@ class AttentionPooling(keras.layers.Layer):
     ```
     """
 
+    own_arguments = ("num_prefix_tokens", "normalization", "epsilon")
     weight_axes = {"query": ("rows", "rows", "embed")}
 
     def __init__(
@@ -58,18 +60,13 @@ class AttentionPooling(keras.layers.Layer):
         epsilon=1e-6,
         **kwargs,
     ):
-        if normalization not in NORMALIZATIONS:
-            raise ValueError(
-                f"normalization={normalization!r}: expected one of {', '.join(NORMALIZATIONS)}."
-            )
         super().__init__(**kwargs)
-        self.supports_masking = True
         self.attention = revive_layer("attention", attention)
         self.feed_forward = revive_layer("feed_forward", feed_forward)
-        self.num_prefix_tokens = check_whole_number(
-            type(self).__name__, "num_prefix_tokens", num_prefix_tokens, least=0
-        )
+        self.num_prefix_tokens = num_prefix_tokens
+        checks.check_whole_numbers(self, "num_prefix_tokens", least=0)
         self.normalization, self.epsilon = normalization, epsilon
+        checks.check_choice(self, "normalization", NORMALIZATIONS)
         make = NORMALIZATIONS[normalization]
         self._norm = make(epsilon=epsilon, dtype=self.dtype_policy, name="norm")
 
@@ -100,14 +97,9 @@ class AttentionPooling(keras.layers.Layer):
     def compute_output_shape(self, input_shape):
         return (input_shape[0], input_shape[-1])
 
-    def compute_output_spec(self, inputs, mask=None, training=None):
-        return keras.KerasTensor(self.compute_output_shape(inputs.shape), self.compute_dtype)
-
     def get_config(self):
-        names = ("num_prefix_tokens", "normalization", "epsilon")
         return {
             **super().get_config(),
             "attention": serialize_inner(self.attention),
             "feed_forward": serialize_inner(self.feed_forward),
-            **{name: getattr(self, name) for name in names},
         }

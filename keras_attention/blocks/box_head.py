@@ -1,4 +1,4 @@
-"""`BoxHead`: boxes of vectors, each beside a point that belongs to its vector."""
+"""`BoxHead`: predicts a box for each vector of a detector."""
 
 import keras
 import numpy as np
@@ -9,27 +9,29 @@ from keras_attention.core.checks import check_rows_and_columns, check_whole_numb
 from keras_attention.core.part import OwnArguments
 from keras_attention.core.weight_axes import name_axes
 
-START = -2.0  # of width and height before the sigmoid: an eighth of the image
-NARROWEST = 1e-3  # how near to the edge a learned point may begin
+START = -2.0  # the initial logit of width and height: about an eighth of the image
+MARGIN = 1e-3  # the minimum initial distance of a learned point from the edge of the image
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class BoxHead(OwnArguments, ProjectionOwner):
-    """A network of three layers that gives the box of each vector (Carion et al., 2020, 3.2).
+    """Predicts a box in an image from each vector of a decoder (Carion et al., 2020, section 3.2).
 
-    With `points`, what it gives is added to the vector's own point, before the sigmoid (Zhu et al.,
-    2021, *Deformable DETR*, appendix A.3), so that it begins with a box around that.
+    The head is a network of three dense layers. With `points`, each vector has a reference point in
+    the image. The predicted center is an offset from this point, added before the sigmoid (Zhu et
+    al., 2021, *Deformable DETR*, appendix A.3). So the first boxes in training lie around the
+    points.
 
     Args:
-        hidden_dim: int, of the two inner layers.
-        points: (rows, columns) for the middles of the cells of a grid, row by row; an int for so
-            many learned points; None for none.
+        hidden_dim: int, the width of the two inner layers.
+        points: a tuple (rows, columns) for a grid whose cell centers are the points, row by row. An
+            int for that many learned points. None for no points.
 
     Call arguments:
-        inputs: (B, Q, D), a vector for each query.
+        inputs: (B, Q, D), one vector for each query.
 
-    Returns (B, Q, 4): middle, width and height of each box as shares of the image's width
-    and height, (cx, cy, w, h).
+    Returns boxes (B, Q, 4): center, width and height (cx, cy, w, h), as fractions of the image's
+    width and height.
 
     ```python
     import numpy as np
@@ -63,10 +65,11 @@ class BoxHead(OwnArguments, ProjectionOwner):
         name_axes(self._last, kernel=("embed", "inner"))
 
     def build(self, input_shape):
-        if self._count not in (None, input_shape[1]):
+        count = int(np.prod(self.points)) if isinstance(self.points, tuple) else self.points
+        if count not in (None, input_shape[1]):
             raise ValueError(
-                f"{self.name} has {self._count} points, points={self.points}, and was called on "
-                f"{input_shape[1]} vectors: expected as many."
+                f"{self.name} has {count} points, points={self.points}, but was called on "
+                f"{input_shape[1]} vectors. Give as many points as vectors."
             )
         for layer in self._inner:
             layer.build(input_shape)
@@ -74,25 +77,19 @@ class BoxHead(OwnArguments, ProjectionOwner):
         self._last.build(input_shape)
         if isinstance(self.points, int):
             self.learned_points = self.add_weight(
-                shape=(1, self.points, 2), initializer=_draw_points, name="points"
+                shape=(1, self.points, 2), initializer=_sample_points, name="points"
             )
-
-    @property
-    def _count(self):
-        """How many vectors there must be; None for any number."""
-        return int(np.prod(self.points)) if isinstance(self.points, tuple) else self.points
 
     def call(self, inputs):
         x = ops.cast(inputs, self.compute_dtype)
         for layer in self._inner:
             x = layer(x)
-        offsets = self._last(x)
-        middles, sizes = ops.split(offsets, 2, axis=-1)
-        if isinstance(self.points, tuple):
-            middles = ops.add(middles, ops.cast(_grid_points(*self.points), middles.dtype))
-        elif self.points is not None:
-            middles = ops.add(middles, ops.cast(self.learned_points, middles.dtype))
-        return ops.sigmoid(ops.concatenate([middles, ops.add(sizes, START)], axis=-1))
+        centers, sizes = ops.split(self._last(x), 2, axis=-1)
+        if self.points is not None:
+            is_grid = isinstance(self.points, tuple)
+            points = _grid_points(*self.points) if is_grid else self.learned_points
+            centers = ops.add(centers, ops.cast(points, centers.dtype))
+        return ops.sigmoid(ops.concatenate([centers, ops.add(sizes, START)], axis=-1))
 
     def compute_mask(self, inputs, previous=None):
         return None
@@ -102,14 +99,19 @@ class BoxHead(OwnArguments, ProjectionOwner):
 
 
 def _grid_points(rows, columns):
-    """The middles (x, y) of the cells of a grid, (1, rows · columns, 2), before the sigmoid."""
-    y, x = np.meshgrid((np.arange(rows) + 0.5) / rows, (np.arange(columns) + 0.5) / columns,
-                       indexing="ij")  # fmt: skip
+    """Return an array (1, rows · columns, 2), whose sigmoid is the center (x, y) of each grid cell.
+
+    x and y are fractions of the image's width and height.
+    """
+    y, x = (np.mgrid[:rows, :columns] + 0.5) / np.reshape([rows, columns], (2, 1, 1))
     points = np.stack([x, y], axis=-1).reshape(1, -1, 2)
     return np.log(points / (1.0 - points)).astype("float32")
 
 
-def _draw_points(shape, dtype=None):
-    """Learned points all over the image, before the sigmoid."""
-    points = keras.random.uniform(shape, NARROWEST, 1.0 - NARROWEST, dtype=dtype)
+def _sample_points(shape, dtype=None):
+    """Return a tensor of shape (1, Q, 2), whose sigmoid is a random point (x, y) for each query.
+
+    x and y are fractions of the image's width and height.
+    """
+    points = keras.random.uniform(shape, MARGIN, 1.0 - MARGIN, dtype=dtype)
     return ops.log(points / (1.0 - points))

@@ -1,12 +1,14 @@
-"""The convolution module of a Conformer."""
+"""`ConvolutionModule`: the convolution of a Conformer block."""
 
 import keras
 from keras import ops
 
 from keras_attention import masks
 from keras_attention.attention.projection import ProjectionOwner
+from keras_attention.blocks.activations import get_activation, serialize_activation
 from keras_attention.blocks.normalization import NORMALIZATIONS
 from keras_attention.core import checks, scope
+from keras_attention.core.part import OwnArguments
 from keras_attention.core.shapes import merge_tokens, part_tokens
 from keras_attention.core.weight_axes import name_axes
 
@@ -14,27 +16,28 @@ _NORMALIZATIONS = {"batch_norm": keras.layers.BatchNormalization, **NORMALIZATIO
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class ConvolutionModule(ProjectionOwner):
-    """A gated depthwise convolution over time (Gulati et al., 2020, figure 2).
+class ConvolutionModule(OwnArguments, ProjectionOwner):
+    """The convolution of a Conformer block: gated, depthwise, over time (Gulati et al., 2020).
 
-    `output(act(n(depthwise(glu(gate(x))))))`: a projection to twice the width, a gated linear
-    unit, a depthwise convolution, a norm, the activation and a projection. The
-    figure's first norm and last dropout belong to the block.
+    The layer computes `output(act(n(depthwise(glu(gate(x))))))` (figure 2): a projection to twice
+    the width, a gated linear unit, a depthwise convolution, a norm, the activation and a
+    projection. The first norm and the last dropout in the figure are part of `ConformerBlock`.
 
     Args:
-        kernel_size: int, how many positions the convolution sees.
-        activation: a Keras activation or its name, after the norm.
-        normalization: `"batch_norm"`, the paper's; or `"layer_norm"` or `"rms_norm"`, which do not
-            mix the examples of a batch.
-        causal: bool, whether the convolution sees earlier positions only, for streaming.
+        kernel_size: int, the number of positions that the convolution reads.
+        activation: a Keras activation or its name, applied after the norm.
+        normalization: `"batch_norm"` as in the paper. Or `"layer_norm"`, `"layer_norm_no_bias"` or
+            `"rms_norm"`, which do not mix the examples of a batch.
+        causal: bool, whether the convolution reads only its own and earlier positions, for
+            streaming.
         use_bias: bool, whether the projections have a bias.
 
     Call arguments:
         inputs: (B, T, D).
-        mask: bool (B, T), True = a token; filled by Keras from the implicit mask.
+        mask: bool (B, T), True = a token. Keras fills it from the implicit mask.
 
-    Padding enters the convolution as 0, so that it changes no token, and is left out of the
-    statistics of the batch. Returns (B, T, D); the mask passes through.
+    Returns (B, T, D), with the mask of the inputs. Padding is set to 0 before the convolution and
+    ignored by the batch statistics, so it does not change the output for tokens.
 
     ```python
     import numpy as np
@@ -45,6 +48,8 @@ class ConvolutionModule(ProjectionOwner):
     ```
     """
 
+    own_arguments = ("kernel_size", "normalization", "causal", "use_bias")
+
     def __init__(
         self,
         kernel_size=31,
@@ -54,17 +59,14 @@ class ConvolutionModule(ProjectionOwner):
         use_bias=True,
         **kwargs,
     ):
-        if normalization not in _NORMALIZATIONS:
-            raise ValueError(
-                f"normalization={normalization!r}: expected one of {', '.join(_NORMALIZATIONS)}."
-            )
         super().__init__(**kwargs)
         self.supports_masking = True
         self.input_spec = keras.layers.InputSpec(ndim=3)
         self.kernel_size, self.causal, self.use_bias = kernel_size, causal, use_bias
         checks.check_whole_numbers(self, "kernel_size")
-        self.activation = keras.activations.get(activation)
+        self.activation = get_activation(activation)
         self.normalization = normalization
+        checks.check_choice(self, "normalization", _NORMALIZATIONS)
         self._depthwise = keras.layers.DepthwiseConv1D(
             kernel_size,
             use_bias=False,
@@ -85,7 +87,7 @@ class ConvolutionModule(ProjectionOwner):
         dense = keras.layers.Dense(
             units, use_bias=self.use_bias, **self._projection_arguments(name)
         )
-        name_axes(dense, kernel=("embed", "inner"))  # halves of the first go separate ways
+        name_axes(dense, kernel=("embed", "inner"))  # "inner", because `glu` splits this axis
         dense.build((None, inputs))
         return dense
 
@@ -96,13 +98,16 @@ class ConvolutionModule(ProjectionOwner):
         tokens = masks.all_of(mask, scope.is_token(length))
         if tokens is not None:
             x = ops.multiply(x, ops.expand_dims(ops.cast(tokens, x.dtype), axis=2))
-        x = self._depthwise(self._with_neighbours(x))
+        x = self._depthwise(self._pad(x))
         batch = {"mask": mask, "training": training} if self.normalization == "batch_norm" else {}
         x = self.activation(self._norm(x, **batch))
         return part_tokens(self._output_dense(merge_tokens(x)), inputs, length, width)
 
-    def _with_neighbours(self, x):
-        """(B, T, D) with the tokens before and after that the kernel reaches, or zeros."""
+    def _pad(self, x):
+        """Return x (B, T, D) with the additional tokens that the convolution reads at its ends.
+
+        These are zeros. When streaming, the earlier tokens are read from the cache instead.
+        """
         before = self.kernel_size - 1 if self.causal else (self.kernel_size - 1) // 2
         after = self.kernel_size - 1 - before
         decoding = scope.current(scope.Decoding)
@@ -123,15 +128,6 @@ class ConvolutionModule(ProjectionOwner):
     def compute_output_shape(self, input_shape):
         return input_shape
 
-    def compute_output_spec(self, inputs, mask=None, training=None):
-        return keras.KerasTensor(inputs.shape, self.compute_dtype)
-
     def get_config(self):
-        return {
-            **super().get_config(),
-            "kernel_size": self.kernel_size,
-            "activation": keras.activations.serialize(self.activation),
-            "normalization": self.normalization,
-            "causal": self.causal,
-            "use_bias": self.use_bias,
-        }
+        activation = serialize_activation(self.activation)
+        return {**super().get_config(), "activation": activation}

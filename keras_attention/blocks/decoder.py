@@ -1,4 +1,4 @@
-"""The decoder block: self-attention, attention to a source, and a feed-forward network."""
+"""`DecoderBlock`: self-attention, attention to a source, and a feed-forward network."""
 
 import functools
 
@@ -8,6 +8,7 @@ from keras_attention.blocks.encoder import EncoderBlock
 from keras_attention.blocks.inner_layers import (
     call_attention,
     call_with_mask,
+    find_mask,
     revive_layer,
     serialize_inner,
 )
@@ -16,32 +17,45 @@ from keras_attention.blocks.rematerialization import rematerializes
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class DecoderBlock(EncoderBlock):
-    """A Transformer decoder block beside an encoder (Vaswani et al., 2017, section 3.1).
+    """A Transformer block that also attends to a source (Vaswani et al., 2017, section 3.1).
 
-    With `norm="pre"`, `x + attention(n(x))`, `x + cross_attention(n(x), encoded)`,
-    `x + feed_forward(n(x))`. The block adds no mask of its own: give `attention` the mask
-    `"causal"`. A decoder without a source is made of `EncoderBlock`.
+    With `norm="pre"` it computes `x + attention(n(x))`, then `x + cross_attention(n(x), encoded)`,
+    then `x + feed_forward(n(x))`, where n is a norm. The block itself does not hide later tokens:
+    use an `attention` with `mask="causal"`. For a decoder without a source, use `EncoderBlock`.
 
     Args:
-        attention: a layer called as `attention(query, value)` on one tensor, as in `EncoderBlock`.
-        cross_attention: a layer called as `cross_attention(query, value)`, the value the source.
-        feed_forward: a layer called on one tensor.
-        norm, normalization, dropout, stochastic_depth, layer_scale, epsilon, remat: as in
-            `EncoderBlock`; `DeepNorm` needs `num_branches=3`.
+        attention: a layer for self-attention, called as `attention(query, value)`, such as
+            `MultiHeadAttention`.
+        cross_attention: a layer for attention to the source, called as
+            `cross_attention(query, encoded)`.
+        feed_forward: a layer called on one tensor, such as `FeedForward`.
+        norm, normalization, epsilon: where norms are, such as `"pre"`, which norm it is, such as
+            `"layer_norm"`, and a small number that it adds before it divides. `EncoderBlock` lists
+            the choices. `DeepNorm` needs `num_branches=3`.
+        dropout, stochastic_depth, layer_scale, remat: the dropout rate for the output of a branch,
+            the fraction of examples that skip a branch in training, the initial value of a learned
+            scale of a branch (None for no scale), and whether training recomputes activations to
+            save memory.
 
     Call arguments:
-        inputs: (B, T, D); with `norm="resi_dual"` also a pair of them.
-        encoded: (B, S, E), the source.
-        mask: bool (B, T), encoded_mask: bool (B, S), True = a token; filled from the implicit
-            masks of the two.
-        attention_mask: bool, True = may attend, (B, T, T) or as `attention` takes it.
-        cross_attention_mask: bool, True = may attend, (B, T, S) or as `cross_attention` takes it.
-        segment_ids: int (B, T), encoded_segment_ids: int (B, S), for packed documents: they go to
-            the attention, and both to the cross-attention if both are given.
-        positions: int (T,) or (B, T), encoded_positions: int (S,) or (B, S): where the tokens are.
-            `positions` are left out for a cross-attention that takes none.
+        inputs: (B, T, D), or with `norm="resi_dual"` a pair of such tensors.
+        encoded: (B, S, E), the encoded source.
+        mask: bool (B, T), True = a token. Keras fills it from the implicit mask of `inputs`.
+        encoded_mask: bool (B, S), True = a token. Keras fills it from the implicit mask of
+            `encoded`.
+        attention_mask: bool (B, T, T), True = query may attend to key, or another shape that
+            `attention` accepts.
+        cross_attention_mask: bool (B, T, S), True = query may attend to key, or another shape that
+            `cross_attention` accepts.
+        segment_ids, encoded_segment_ids: int (B, T) and (B, S), if a row holds several documents,
+            the number of each token's document. The cross-attention uses them only if both are
+            given.
+        positions, encoded_positions: int (T,) or (B, T), and int (S,) or (B, S), the positions of
+            the tokens. None is 0, 1, 2, ... The cross-attention gets `positions` only if its call
+            has the argument `query_positions`.
 
-    Returns (B, T, D), or a pair of them, with the mask of the inputs.
+    Returns (B, T, D), or with `norm="resi_dual"` a pair of such tensors, with the mask of the
+    inputs.
 
     ```python
     import numpy as np
@@ -88,11 +102,19 @@ class DecoderBlock(EncoderBlock):
     ):
         if segment_ids is None and encoded_segment_ids is not None:
             raise ValueError(
-                f"{self.name} was given encoded_segment_ids without segment_ids: it takes both to "
-                "say which tokens belong together. Give both, or neither."
+                f"{self.name} got encoded_segment_ids without segment_ids. Both are needed to find "
+                "the tokens that belong together. Give both, or neither."
             )
-        mask = self._padding_mask(inputs, mask)
-        attend = self._self_attention(mask, attention_mask, segment_ids, positions, training)
+        mask, encoded_mask = find_mask(inputs, mask), find_mask(encoded, encoded_mask)
+        attend = functools.partial(
+            call_attention,
+            self.attention,
+            training=training,
+            query_mask=mask,
+            attention_mask=attention_mask,
+            segment_ids=segment_ids,
+            query_positions=positions,
+        )
         attend_to_source = functools.partial(
             call_attention,
             self.cross_attention,
@@ -100,7 +122,7 @@ class DecoderBlock(EncoderBlock):
             value=encoded,
             optional=["query_positions"],
             query_mask=mask,
-            value_mask=self._padding_mask(encoded, encoded_mask),
+            value_mask=encoded_mask,
             attention_mask=cross_attention_mask,
             segment_ids=None if encoded_segment_ids is None else segment_ids,
             value_segment_ids=encoded_segment_ids,

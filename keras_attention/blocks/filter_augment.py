@@ -1,4 +1,4 @@
-"""FilterAugment: louder, softer, brighter and duller recordings of what training has."""
+"""`FilterAugment`: varies the volume and the timbre of recordings in training."""
 
 import math
 
@@ -9,28 +9,31 @@ from keras import ops
 from keras_attention.core import checks
 from keras_attention.core.part import OwnArguments
 
-NATS = math.log(10.0) / 10.0  # of power, that make a decibel
+NATS = math.log(10.0) / 10.0  # one decibel as a natural logarithm of power
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class FilterAugment(OwnArguments, keras.layers.Layer):
-    """Draws a filter for each utterance in training, as a room would be (Nam et al., 2022).
+    """Applies a random acoustic filter to each utterance in training (Nam et al., 2022).
 
-    A gain for all frequencies, and on top of it gains at the bounds of bands, between which they
-    rise and fall in a line: the paper's linear kind, with bands of equal widths. So a model does
-    not learn how loud and how bright the few are whom it hears.
+    The filter adds one gain to all frequencies, plus a gain that varies with the frequency. The
+    second gain is random at the edges of `num_bands` bands of equal width and interpolated linearly
+    in between, as in the linear type of the paper. With this layer, a model depends less on the
+    volume and the timbre of a few speakers and rooms.
 
     Args:
-        gain: float, in decibels: an utterance is louder or softer by at most as many.
-        band_gain: float, in decibels, likewise of a bound between bands. The paper takes 6.
-        num_bands: int, of all features.
-        floor: float, features of at most as much are silence, which stays.
-        seed: int.
+        gain: float, the maximum change of the volume, in decibels.
+        band_gain: float, the maximum gain at the edge of a band, in decibels. The paper uses 6.
+        num_bands: int, the number of bands.
+        floor: float, features up to this value count as silence and are not changed.
+        seed: int, the seed of the random numbers. None draws a new seed.
 
     Call arguments:
-        inputs: float (B, T, F), natural logarithms of powers, as a `LogMelSpectrogram` of Kaldi's
-            settings gives them.
-        training: bool; without it nothing happens.
+        inputs: float (B, T, F), natural logarithms of powers, such as the output of a
+            `LogMelSpectrogram` with the settings `"kaldi"`.
+        training: bool. If it is not True, the inputs are returned unchanged.
+
+    Returns (B, T, F), with the mask of the inputs.
 
     ```python
     import numpy as np
@@ -71,12 +74,13 @@ class FilterAugment(OwnArguments, keras.layers.Layer):
     def compute_output_shape(self, input_shape):
         return input_shape
 
-    def compute_output_spec(self, inputs, training=None):
-        return keras.KerasTensor(inputs.shape, self.compute_dtype)
-
 
 def make_lines(bounds, features):
-    """What each of the features has of each bound, float32 (bounds, F): two, which add up to 1."""
-    place = np.linspace(0.0, bounds - 1.0, features)
-    distance = np.abs(place[None] - np.arange(bounds)[:, None])
+    """Return a matrix that interpolates values at the edges of bands to values for each feature.
+
+    `bounds` and `features` are ints, the numbers of edges and features. The result is float32
+    (bounds, features).
+    """
+    position = np.linspace(0.0, bounds - 1.0, features)
+    distance = np.abs(position[None] - np.arange(bounds)[:, None])
     return np.maximum(1.0 - distance, 0.0).astype("float32")

@@ -1,6 +1,6 @@
-"""The inner layers of blocks: revived from configs, built, and called with what `call` takes.
+"""Load, copy, build and call the inner layers of blocks.
 
-As Keras fills a mask into a `call` that names it, a block passes on what the inner layer names.
+A block passes a mask or another argument to an inner layer only if the layer's `call` has it.
 """
 
 import keras
@@ -10,7 +10,10 @@ from keras_attention.core import keras_internals
 
 
 def revive_layer(name, layer):
-    """`layer`, made from a config if it is one; an error names the argument if it is no layer."""
+    """Return `layer` itself, or a new layer if `layer` is the config of a saved model.
+
+    Anything else raises a ValueError, in which `name` is the name of the argument.
+    """
     if isinstance(layer, dict):
         layer = keras.saving.deserialize_keras_object(layer)
     if not isinstance(layer, keras.layers.Layer):
@@ -19,11 +22,11 @@ def revive_layer(name, layer):
 
 
 def copy_part(part, **changes):
-    """Return a copy of a layer with weights of its own. Other parts and names are returned as is.
+    """Return a copy of a layer, with new weights. Anything else is returned unchanged.
 
     Args:
-        part: a Keras layer, a part without weights, a name or None.
-        changes: constructor arguments of the copy that differ, such as `name`.
+        part: a Keras layer. Or an object without weights (such as a mask), a name or None.
+        changes: constructor arguments of the copy that differ from the layer's, such as `name`.
     """
     if isinstance(part, keras.layers.Layer):
         return part.__class__.from_config({**part.get_config(), **changes})
@@ -31,53 +34,81 @@ def copy_part(part, **changes):
 
 
 def serialize_inner(layer):
-    """The config of an inner layer without its shapes: the block that holds it builds it."""
+    """Return the serialized config of a block's inner layer, without its key `build_config`.
+
+    Keras must not build a loaded inner layer, because the block builds it.
+    """
     config = keras.saving.serialize_keras_object(layer)
     config.pop("build_config", None)
     return config
 
 
 def build_attention(attention, query_shape, value_shape):
-    """Makes the weights of an attention layer by a symbolic call, in which nothing is computed.
+    """Build an attention layer for queries (B, T, D) and values (B, S, E) of these shapes.
 
-    Keras finds out what is to be built, also where `build` takes one shape or there is none.
+    `attention` is the layer. It is built by a symbolic call, because the arguments of `build`
+    differ between attention layers.
     """
     attention(keras.KerasTensor(query_shape), keras.KerasTensor(value_shape))
 
 
-def call_attention(attention, query, training, value=None, optional=(), **given):
-    """`attention` of `query` to `value`, or to itself, with those of `given` that are not None.
+def find_mask(inputs, mask):
+    """Return `mask`, or the implicit mask of `inputs` if `mask` is None.
 
-    An argument that the layer does not take is an error, except `query_mask`, since no
-    layer reads what padding attends to, and those named in `optional`.
+    If `inputs` or `mask` is a pair, the first element counts. Layers need this function because
+    Keras fills in the argument `mask` only if a layer is called on one tensor, or on one pair.
     """
-    given = {name: value for name, value in given.items() if value is not None}
+    inputs, mask = (x[0] if isinstance(x, (list, tuple)) else x for x in (inputs, mask))
+    return keras_internals.get_mask(inputs) if mask is None else mask
+
+
+def call_attention(attention, query, training, value=None, optional=(), **arguments):
+    """Call `attention` on `query` and `value`, with all `arguments` that are not None.
+
+    Args:
+        attention: an attention layer, called as `attention(query, value)`.
+        query: (B, T, D).
+        training: bool, as in Keras.
+        value: (B, S, E). None for self-attention, in which the value is the query, with the same
+            mask and positions.
+        optional: names of arguments that are left out if the layer's `call` does not have them.
+            `query_mask` always is.
+        arguments: other arguments of the layer's `call`, such as `query_mask`.
+
+    Raises:
+        ValueError: the layer's `call` does not have an argument that is not optional.
+    """
+    query = _without_mask(query)
+    if value is None:
+        value = query  # the same tensor, which marks self-attention
+        arguments["value_mask"] = arguments["query_mask"]
+        arguments["value_positions"] = arguments["query_positions"]
+    arguments = {name: value for name, value in arguments.items() if value is not None}
     taken = {
         name: value
-        for name, value in given.items()
+        for name, value in arguments.items()
         if keras_internals.takes_argument(attention, name)
     }
-    if refused := sorted(given.keys() - taken.keys() - {"query_mask", *optional}):
+    if refused := sorted(arguments.keys() - taken.keys() - {"query_mask", *optional}):
         raise ValueError(
-            f"The block was given what its attention does not take: {type(attention).__name__} "
-            f"has no {', '.join(refused)}. Leave it out, or use an attention layer that takes it."
+            f"The call of {type(attention).__name__} has no {', '.join(refused)}. Leave it out, or "
+            "use an attention layer that has it."
         )
-    query = _without_mask(query)
-    value = query if value is None else _without_mask(value)  # one tensor says self-attention
-    return attention(query, value, training=training, **taken)
+    return attention(query, _without_mask(value), training=training, **taken)
 
 
 def call_with_mask(layer, x, mask, training):
-    """`layer` on `x`, with the padding mask if there is one and the layer takes it."""
-    given = {}
+    """Call `layer` on `x`, with the padding mask if the layer's `call` has an argument `mask`."""
+    masks = {}
     if mask is not None and keras_internals.takes_argument(layer, "mask"):
-        given["mask"] = mask
-    return layer(_without_mask(x), training=training, **given)
+        masks["mask"] = mask
+    return layer(_without_mask(x), training=training, **masks)
 
 
 def _without_mask(x):
-    """`x` without its implicit mask, which is given as an argument.
+    """Return `x` without its implicit mask, because the mask is passed as an argument.
 
-    Keras's attention layers remove it from the caller's tensor; layers without masking warn.
+    Keras's attention layers would remove the mask from the caller's tensor, and layers that do not
+    support masking would warn.
     """
     return x if keras_internals.get_mask(x) is None else ops.copy(x)

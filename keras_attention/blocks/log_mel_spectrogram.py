@@ -1,4 +1,4 @@
-"""Waveforms as log-mel spectrograms, as Whisper and as Kaldi define them."""
+"""`LogMelSpectrogram`: log-mel spectrograms of waveforms, as in Whisper and Kaldi."""
 
 import dataclasses
 import math
@@ -7,29 +7,32 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention.blocks.length_mask import mask_lengths
+from keras_attention.blocks.lengths import mask_lengths
 from keras_attention.core import checks, keras_internals, scope
 from keras_attention.core.part import OwnArguments
 
 
 @dataclasses.dataclass(frozen=True)
 class SpectrogramSettings:
-    """What makes the spectrograms of one toolkit differ from those of another.
+    """The settings in which the spectrograms of Whisper and Kaldi differ.
 
     Attributes:
-        window: str, `"hann"` (periodic) or `"povey"` (a symmetric Hann to the power of 0.85).
-        centered: bool, whether frame t lies around sample t * stride, with the ends mirrored, or
-            begins there.
-        pads_frames: bool, whether a frame is padded to the next power of two before the transform.
-        scale: float, by which samples from -1 to 1 are multiplied.
-        preemphasis: float, the share of the sample before that is subtracted, after the mean of the
-            frame; or None for neither.
-        slaney: bool, whether the mel scale is Slaney's, with triangles of equal areas in Hz; or
-            1127 ln(1 + f / 700), with triangles of equal heights in mel.
-        min_freq: float, in Hz, where the lowest triangle begins.
-        floor: float, the least power of which a logarithm is taken.
-        whisper_range: bool, whether log10 is limited to 8 below the largest of an utterance, and
-            then mapped by (x + 4) / 4; or the natural logarithm stays as it is.
+        window: str, `"hann"` (periodic) or `"povey"` (a symmetric Hann window to the power of
+            0.85).
+        centered: bool, whether sample t * stride is the center of frame t, with the waveform
+            mirrored at both ends. Otherwise this sample is the first of frame t.
+        pads_frames: bool, whether frames are padded to the next power of two before the Fourier
+            transform.
+        scale: float, multiplies the samples, which are between -1 and 1.
+        preemphasis: float, the fraction of the previous sample that is subtracted from each sample,
+            after subtracting the mean of the frame. None subtracts neither.
+        slaney: bool, whether the mel scale is Slaney's, with triangles of equal area in Hz.
+            Otherwise it is 1127 ln(1 + f / 700), with triangles of equal height in mel.
+        min_freq: float, the lower end of the lowest triangle, in Hz.
+        floor: float, the minimum power before the logarithm.
+        whisper_range: bool, whether the result is (x + 4) / 4, where x is log10 of the power,
+            raised to at least 8 below the maximum of the utterance. Otherwise the result is the
+            natural logarithm.
     """
 
     window: str
@@ -72,35 +75,38 @@ FRAME, STRIDE = 0.025, 0.010  # seconds
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class LogMelSpectrogram(OwnArguments, keras.layers.Layer):
-    """The logarithm of the power in frames of a waveform, on the mel scale.
+    """Computes the log-mel spectrogram of waveforms, as Whisper or Kaldi does.
 
-    `log(max(|DFT(window · frame)|² · triangles, floor))`, in float32 under any policy. `"whisper"`
-    is what Radford et al. (2022, section 2.2) compute, equal to librosa's `melspectrogram` (with
-    `pad_mode="reflect"`) up to the logarithm and without its last frame; `"kaldi"` is Kaldi's
-    `compute-fbank-feats` without dither, whose frames do not depend on one another: it is the one
-    to stream.
+    Computes `log(max(|DFT(window · frame)|² · triangles, floor))`, where `triangles` is a matrix of
+    mel filters, in float32 under any dtype policy. `"whisper"` follows Radford et al. (2022,
+    section 2.2). Before the logarithm it equals librosa's `melspectrogram(pad_mode="reflect")`
+    without the last frame. `"kaldi"` is Kaldi's `compute-fbank-feats` without dither. Its frames do
+    not depend on one another, so it can be used for streaming.
 
     Args:
-        num_mel_bins: int F.
+        num_mel_bins: int F, number of features of a frame.
         settings: `"whisper"` or `"kaldi"`.
-        sampling_rate: int, samples a second.
-        sequence_length, sequence_stride: int, samples of a frame, and from one to the next; None is
-            25 and 10 milliseconds.
-        min_freq, max_freq: float, in Hz, the ends of the triangles; None is 0 (Kaldi: 20) and half
-            of the sampling rate.
+        sampling_rate: int, samples per second.
+        sequence_length: int, number of samples in a frame. None is 25 milliseconds.
+        sequence_stride: int, number of samples from one frame to the next. None is 10 milliseconds.
+        min_freq: float, the lowest frequency in Hz. None is 0 for Whisper and 20 for Kaldi.
+        max_freq: float, the highest frequency in Hz. None is half of the sampling rate.
 
     Call arguments:
         inputs: float (B, samples), by convention from -1 to 1.
-        mask: bool (B, samples), True = a sample, those of a row first; from the implicit mask.
+        mask: bool (B, samples), True = a sample. Padding comes last. Keras fills it from the
+            implicit mask.
 
-    Returns (B, T, F), T = `count_frames(samples)`. The mask of the frames is the implicit one of
-    the output: frames for which an utterance alone would have enough samples. Those of Whisper
-    near the end of a padded one see the padding where they would see its end mirrored.
+    Returns (B, T, F), where T is `count_frames(samples)`. If there is a mask, the result has an
+    implicit mask, with as many frames for each utterance as the utterance has without padding. With
+    `"whisper"`, padding changes the last of these frames: they contain the padding instead of the
+    mirrored end of the utterance.
 
-    In LiteRT files a transform of a power of two is the built-in `RFFT2D`, and others, such as
-    Whisper's 400, are small matrix products. The triangles stay in floats when weights are int8:
-    powers span 10 decades, of which int8 keeps two. Full int8 rounds the powers themselves: export
-    a model of features then, and compute these outside.
+    In LiteRT files, the transform is the built-in `RFFT2D` if the frame length is a power of two.
+    Other lengths, such as Whisper's 400, use small matrix products. The triangles stay in float
+    when other weights become int8, because powers span 10 decades, and int8 only two. The
+    quantization `"int8"` would also round the powers. To use it, export a model whose inputs are
+    features, and compute the features outside the file.
 
     ```python
     import numpy as np
@@ -129,70 +135,79 @@ class LogMelSpectrogram(OwnArguments, keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(autocast=False, **kwargs)
-        self.supports_masking = True
         self.input_spec = keras.layers.InputSpec(ndim=2)
         self.num_mel_bins, self.settings, self.sampling_rate = num_mel_bins, settings, sampling_rate
         checks.check_choice(self, "settings", list(SETTINGS))
-        self._of = SETTINGS[settings]
+        self._kind = SETTINGS[settings]
         checks.check_whole_numbers(self, "num_mel_bins", "sampling_rate")
         self.sequence_length = sequence_length or round(FRAME * sampling_rate)
         self.sequence_stride = sequence_stride or round(STRIDE * sampling_rate)
         checks.check_whole_numbers(self, "sequence_length", least=2)
         checks.check_whole_numbers(self, "sequence_stride")
-        self.min_freq = self._of.min_freq if min_freq is None else min_freq
+        self.min_freq = self._kind.min_freq if min_freq is None else min_freq
         self.max_freq = sampling_rate / 2 if max_freq is None else max_freq
         checks.check_number(self, "min_freq", least=0)
         checks.check_number(self, "max_freq", above=self.min_freq, most=sampling_rate / 2)
         self.fft_length = self.sequence_length
-        if self._of.pads_frames:
+        if self._kind.pads_frames:
             self.fft_length = 2 ** math.ceil(math.log2(self.sequence_length))
-        self._window = make_window(self._of.window, self.sequence_length)
+        self._window = make_window(self._kind.window, self.sequence_length)
         self._triangles = make_triangles(
             num_mel_bins,
             self.fft_length,
             sampling_rate,
             self.min_freq,
             self.max_freq,
-            slaney=self._of.slaney,
+            slaney=self._kind.slaney,
         )
 
     def count_frames(self, samples):
-        """The frames of so many samples: of an int, or of an int tensor, element by element."""
-        if self._of.centered:
+        """Return the number of frames of a waveform with this number of samples.
+
+        Both numbers are an int or an int tensor.
+        """
+        if self._kind.centered:
             return samples // self.sequence_stride
         frames = (samples - self.sequence_length) // self.sequence_stride + 1
         return max(frames, 0) if isinstance(samples, int) else ops.maximum(frames, 0)
 
     def call(self, inputs, mask=None):
         x = ops.cast(inputs, "float32")
-        if self._of.scale != 1.0:
-            x = ops.multiply(x, self._of.scale)
+        if self._kind.scale != 1.0:
+            x = ops.multiply(x, self._kind.scale)
         before = self.sequence_length // 2
-        if self._of.centered:
+        if self._kind.centered:
             x = ops.pad(x, ((0, 0), (before, before)), mode="reflect")
         frames = ops.extract_sequences(x, self.sequence_length, self.sequence_stride)
-        if self._of.centered:  # the one around the end, of which half is mirrored
+        if self._kind.centered:  # leave out the frame that is centered at the end
             frames = frames[:, : self.count_frames(ops.shape(inputs)[1])]
         powers = self._compute_powers(self._sharpen(frames))
-        x = ops.log(ops.maximum(self._sum_triangles(powers), self._of.floor))
-        heard = None if mask is None else self.count_mask(mask, ops.shape(x)[1])
-        if self._of.whisper_range:
-            x = self._limit(ops.divide(x, math.log(10.0)), heard)
+        x = ops.log(ops.maximum(self._sum_triangles(powers), self._kind.floor))
+        is_frame = None
+        if mask is not None:
+            counts = self.count_frames(ops.sum(ops.cast(mask, "int32"), axis=1))
+            is_frame = mask_lengths(counts, ops.shape(x)[1])
+        if self._kind.whisper_range:
+            x = self._limit(ops.divide(x, math.log(10.0)), is_frame)
         x = ops.cast(x, self.compute_dtype)
-        if heard is not None:
-            keras_internals.set_mask(x, heard)
+        if is_frame is not None:
+            keras_internals.set_mask(x, is_frame)
         return x
 
     def _sharpen(self, frames):
-        """Frames (B, T, L) without their mean, and with less of their low frequencies."""
-        if self._of.preemphasis is None:
+        """Subtract from each sample the mean of its frame, and a fraction of the previous sample.
+
+        `frames` is (B, T, L), with L samples in each frame. Without `preemphasis` in the settings,
+        nothing is subtracted.
+        """
+        if self._kind.preemphasis is None:
             return frames
         frames = frames - ops.mean(frames, axis=-1, keepdims=True)
         before = ops.concatenate([frames[..., :1], frames[..., :-1]], axis=-1)
-        return frames - self._of.preemphasis * before
+        return frames - self._kind.preemphasis * before
 
     def _compute_powers(self, frames):
-        """|DFT|² of the frames under the window: (B, T, L) -> (B, T, fft_length / 2 + 1)."""
+        """Compute the power |DFT|² at each frequency: (B, T, L) -> (B, T, fft_length / 2 + 1)."""
         x = ops.multiply(frames, self._window)
         exported = scope.current(scope.Export) is not None
         if exported and self.fft_length & (self.fft_length - 1):
@@ -202,42 +217,38 @@ class LogMelSpectrogram(OwnArguments, keras.layers.Layer):
         return ops.square(real) + ops.square(imaginary)
 
     def _sum_triangles(self, powers):
-        """The powers under each triangle: (B, T, fft_length / 2 + 1) -> (B, T, F)."""
+        """Sum the powers under each mel triangle: (B, T, fft_length / 2 + 1) becomes (B, T, F)."""
         if scope.current(scope.Export) is None:
             return ops.matmul(powers, self._triangles)
-        # Of a product with a constant matrix, a converter would round both factors to int8.
+        # In a product with a constant matrix, a converter would round both factors to int8.
         bins, weights = list_bins(self._triangles)
         picked = ops.take(powers, bins.ravel(), axis=-1)
         shape = ops.shape(picked)
         picked = ops.reshape(picked, (shape[0], shape[1], *bins.shape))
         return ops.sum(ops.multiply(picked, weights), axis=-1)
 
-    def _limit(self, x, heard):
-        """Whisper's range: at most 8 decades of power below the loudest frame, around 0."""
+    def _limit(self, x, is_frame):
+        """Clip log10 of powers at 8 below the maximum of each utterance, and rescale, as Whisper.
+
+        `x` is (B, T, F), and `is_frame` bool (B, T), False for padding, or None.
+        """
         frames = x
-        if heard is not None:
-            frames = ops.where(ops.expand_dims(heard, axis=2), x, math.log10(self._of.floor))
+        if is_frame is not None:
+            frames = ops.where(ops.expand_dims(is_frame, axis=2), x, math.log10(self._kind.floor))
         loudest = ops.max(frames, axis=(1, 2), keepdims=True)
         return (ops.maximum(x, loudest - 8.0) + 4.0) / 4.0
 
-    def count_mask(self, mask, frames):
-        """Which of `frames` an utterance has: bool (B, T), from those of its samples."""
-        return mask_lengths(self.count_frames(ops.sum(ops.cast(mask, "int32"), axis=1)), frames)
-
     def compute_mask(self, inputs, previous=None):
-        return None  # the output carries it
+        return None  # `call` attaches the mask to its output
 
     def compute_output_shape(self, input_shape):
         samples = input_shape[1]
         frames = None if samples is None else self.count_frames(samples)
         return (input_shape[0], frames, self.num_mel_bins)
 
-    def compute_output_spec(self, inputs, mask=None):
-        return keras.KerasTensor(self.compute_output_shape(inputs.shape), self.compute_dtype)
-
 
 def make_window(name, length):
-    """The window `"hann"` or `"povey"` of so many samples, float32."""
+    """Return the window `"hann"` or `"povey"`, a factor for each sample: float32 (length,)."""
     if name == "hann":
         return (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(length) / length)).astype("float32")
     symmetric = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(length) / (length - 1))
@@ -245,16 +256,18 @@ def make_window(name, length):
 
 
 def make_triangles(num_mel_bins, fft_length, sampling_rate, min_freq, max_freq, slaney):
-    """The weight of each bin of the transform in each mel bin: float32 (fft_length / 2 + 1, F).
+    """Return the weight of each DFT bin in each of F mel bins: float32 (fft_length / 2 + 1, F).
 
-    Triangle m rises from corner m to corner m + 1 and falls to corner m + 2; the corners are
-    equally far apart in mel.
+    The arguments are those of `LogMelSpectrogram`. `slaney` is a bool, whether the mel scale is
+    Slaney's. Triangle m rises from corner m to corner m + 1 and falls to corner m + 2. The corners
+    are equally spaced in mel.
     """
     hertz = np.arange(fft_length // 2 + 1) * sampling_rate / fft_length
     to_mel = _hertz_to_slaney if slaney else _hertz_to_mel
     corners = np.linspace(to_mel(min_freq), to_mel(max_freq), num_mel_bins + 2)
-    if slaney:
-        corners = _slaney_to_hertz(corners)
+    if slaney:  # back to Hz
+        above = 1000.0 * np.exp(_STEP * (corners - _BREAK))
+        corners = np.where(corners < _BREAK, corners * _LINEAR, above)
     else:
         hertz = _hertz_to_mel(hertz)
     left, middle, right = corners[:-2], corners[1:-1], corners[2:]
@@ -279,36 +292,31 @@ def _hertz_to_slaney(hertz):
     return np.where(hertz < 1000.0, hertz / _LINEAR, _BREAK + np.log(above / 1000.0) / _STEP)
 
 
-def _slaney_to_hertz(mel):
-    return np.where(mel < _BREAK, mel * _LINEAR, 1000.0 * np.exp(_STEP * (mel - _BREAK)))
-
-
 def list_bins(triangles):
-    """The bins under each triangle and their weights: int32 and float32 (F, W), W the widest.
+    """Return the indices of the DFT bins under each triangle and their weights, both (F, W).
 
-    Narrower ones are filled up with weights of 0.
+    `triangles` is the matrix (fft_length / 2 + 1, F) of `make_triangles`. The indices are int32,
+    the weights float32. W is the number of bins under the widest triangle. Narrower triangles are
+    padded with weights of 0.
     """
-    under = [np.flatnonzero(column) for column in triangles.T]
-    width = max(1, *(len(found) for found in under))
-    bins, weights = np.zeros((2, len(under), width))
-    for m, found in enumerate(under):
-        bins[m, : len(found)], weights[m, : len(found)] = found, triangles[found, m]
+    columns = [np.flatnonzero(column) for column in triangles.T]
+    width = max(1, *(len(column) for column in columns))
+    bins, weights = np.zeros((2, len(columns), width))
+    for m, column in enumerate(columns):
+        bins[m, : len(column)], weights[m, : len(column)] = column, triangles[column, m]
     return bins.astype("int32"), weights.astype("float32")
 
 
 def transform_by_factors(x, length):
-    """The first `length // 2 + 1` terms of the discrete Fourier transform, by matrix products.
+    """Compute the real and imaginary parts of a DFT, (B, T, length // 2 + 1), of x (B, T, length).
 
-    Cooley and Tukey (1965): with length = P · Q, n = Q p + q and k = j + P l,
-    X[k] = Σ_q W(q j / length) (Σ_p x[n] W(p j / P)) W(q l / Q), W(a) = exp(-2πi a). With P near Q
-    the matrices are too small for a converter to round them to int8 (400: 20 × 20).
+    The DFT consists of products of small matrices (Cooley and Tukey, 1965). Let length = P · Q, and
+    write the input index as n = Q p + q and the output index as k = j + P l. With
+    W(a) = exp(-2πi a):
 
-    Args:
-        x: float (B, T, length).
-        length: int.
+        X[k] = Σ_q W(q j / length) (Σ_p x[n] W(p j / P)) W(q l / Q)
 
-    Returns:
-        The real and the imaginary part, each (B, T, length // 2 + 1).
+    If P is close to Q, the matrices are so small that converters do not round them to int8.
     """
     p = max(d for d in range(1, math.isqrt(length) + 1) if length % d == 0)
     q = length // p
@@ -333,6 +341,6 @@ def transform_by_factors(x, length):
 
 
 def _roots(rows, columns, length):
-    """The real and the imaginary part of exp(-2πi · row · column / length), float32."""
+    """Return real and imaginary part of exp(-2πi · row · column / length), each (rows, columns)."""
     angles = 2 * np.pi * np.outer(np.arange(rows), np.arange(columns)) / length
     return np.cos(angles).astype("float32"), -np.sin(angles).astype("float32")

@@ -1,4 +1,4 @@
-"""A feed-forward network of experts, a few of which compute each token."""
+"""`MixtureOfExperts`: several feed-forward networks, of which each token uses only a few."""
 
 import fractions
 
@@ -15,39 +15,42 @@ from keras_attention.core.weight_axes import name_axes
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MixtureOfExperts(OwnArguments, ProjectionOwner):
-    """Each token is the gated sum of its `top_k` experts (Shazeer et al., 2017, section 2).
+    """Several feed-forward networks (experts), of which each token uses only `top_k`.
 
-    `Σ gate_e · expert_e(x)` over the `top_k` experts whose probability, `softmax(x W)`, is highest.
-    With one expert its gate is that probability (Fedus et al., 2021, *Switch*, equation 2); with
-    more, the probabilities are divided by their sum (Lepikhin et al., 2020, *GShard*, algorithm 1).
-    Routing is computed in float32 and draws no random numbers; of equal experts the first is taken.
+    A router chooses the experts for each token. The layer computes `Σ gate_e · expert_e(x)` over
+    the `top_k` experts with the highest probabilities in `softmax(x W)` (Shazeer et al., 2017,
+    section 2). With `top_k=1` the gate is this probability (Fedus et al., 2021, *Switch*,
+    equation 2). Otherwise the `top_k` probabilities are divided by their sum (Lepikhin et al.,
+    2020, *GShard*, algorithm 1). The router computes in float32 and is deterministic. Between
+    experts with equal probabilities it chooses the first.
 
-    Without `capacity_factor` no token is dropped, and every expert computes every token: exact, at
-    the cost of all experts. With it, each expert has `⌈capacity_factor · top_k · B·T / E⌉` slots
-    and computes no more. Slots go to first choices before second ones, and to earlier tokens
-    before later ones; a token that finds no slot gets nothing from that expert, and lives on in
-    the residual stream. `capacity_factor = E / top_k` has slots for all.
+    Without `capacity_factor` every expert processes every token. This is exact, but slow. With
+    `capacity_factor`, each of the E experts processes at most
+    `⌈capacity_factor · top_k · B·T / E⌉` tokens. The first choices of all tokens have priority over
+    second choices, and earlier tokens over later ones. If an expert is full, its output for any
+    other token is zeros. `capacity_factor = E / top_k` leaves room for all tokens.
 
     Args:
-        experts: list of E layers called on one tensor, such as `FeedForward`; each has weights of
-            its own.
-        top_k: int, how many experts each token is routed to.
-        capacity_factor: float, or None.
-        load_balance: float, the weight of the loss that is least when experts get equal shares,
-            `E · Σ share_e · probability_e` (*Switch*, equation 4), which then is 1.
+        experts: list of E layers called on one tensor, such as `FeedForward`, each with its own
+            weights.
+        top_k: int, the number of experts for each token.
+        capacity_factor: float, limits the number of tokens of each expert. None for no limit.
+        load_balance: float, the weight of the loss `E · Σ share_e · probability_e` (*Switch*,
+            equation 4), where share_e is the fraction of tokens that choose expert e, and
+            probability_e its mean probability. The loss is 1 if all experts are used equally.
         router_z_loss: float, the weight of the mean squared log-sum-exp of the router's logits
             (Zoph et al., 2022, equation 5).
 
-    Both losses are added with `add_loss`, in training. `fit` shows the first, not yet multiplied by
-    `load_balance`, among its logs and in its history, as `"<name of the layer>_load_balance"`; but
-    on JAX, where a layer cannot add to a metric while it runs.
+    In training both losses are added with `add_loss`. `fit` also logs the load balance loss,
+    without its weight, as `"<name of the layer>_load_balance"`, but not on JAX, where a layer
+    cannot update a metric.
 
     Call arguments:
         inputs: (B, T, D), or any shape that ends with D.
-        mask: bool (B, T), True = a token; filled by Keras from the implicit mask.
+        mask: bool (B, T), True = a token. Keras fills it from the implicit mask.
 
-    Padding is not routed, takes no slot, counts in no loss, and gives zeros. Returns the shape of
-    the inputs; the mask passes through.
+    Returns a tensor with the shape and the mask of the inputs. The output for padding is zeros.
+    Padding does not use the capacity of an expert and does not count in the losses.
 
     ```python
     import numpy as np
@@ -67,18 +70,19 @@ class MixtureOfExperts(OwnArguments, ProjectionOwner):
         self, experts, top_k=2, capacity_factor=None, load_balance=0.01, router_z_loss=0.0, **kwargs
     ):
         if not isinstance(experts, (list, tuple)) or not experts:
-            raise ValueError(f"experts={experts!r}: expected a list of one layer or more.")
+            raise ValueError(f"experts={experts!r}: expected a list of one or more layers.")
         super().__init__(**kwargs)
         self.supports_masking = True
         self.experts = [revive_layer(f"experts[{i}]", layer) for i, layer in enumerate(experts)]
         if len({id(expert) for expert in self.experts}) < len(self.experts):
-            raise ValueError("experts: one layer is in the list twice. Make a new one for each.")
+            raise ValueError("experts has the same layer twice. Make a new layer for each expert.")
         self.top_k, self.capacity_factor = top_k, capacity_factor
         self.load_balance, self.router_z_loss = load_balance, router_z_loss
         checks.check_whole_numbers(self, "top_k")
         if top_k > len(self.experts):
             raise ValueError(
-                f"top_k={top_k} is more than the {len(self.experts)} experts there are."
+                f"top_k={top_k} is more than {len(self.experts)}, the number of experts. Give "
+                "more experts, or a smaller top_k."
             )
         if capacity_factor is not None:
             checks.check_number(self, "capacity_factor", above=0)
@@ -97,31 +101,33 @@ class MixtureOfExperts(OwnArguments, ProjectionOwner):
 
     def call(self, inputs, mask=None, training=None):
         shape = ops.shape(inputs)
-        merged = merges_tokens() or self.capacity_factor is not None  # of all tokens together
+        merged = merges_tokens() or self.capacity_factor is not None
         rows = (-1,) if merged else shape[:-1]
-        x = ops.reshape(inputs, (*rows, inputs.shape[-1]))  # (B·T, D) or (B, T, D), as all below
+        x = ops.reshape(inputs, (*rows, inputs.shape[-1]))  # (B·T, D) if merged, or (B, T, D)
         tokens = None if mask is None else ops.reshape(ops.cast(mask, "float32"), (*rows, 1))
         logits = self._router(x)
         probabilities = ops.softmax(logits)  # (B·T, E)
         gates, chosen = self._choose(probabilities, tokens)
-        # (B·T, k, E), as by `ops.one_hot`, which goes through int64
+        # (B·T, k, E), like `ops.one_hot`, which uses int64
         experts = ops.arange(len(self.experts), dtype="int32")
         experts = ops.reshape(experts, (*[1] * len(chosen.shape), -1))
-        asked = ops.cast(ops.equal(ops.expand_dims(chosen, axis=-1), experts), "float32")
+        routes = ops.cast(ops.equal(ops.expand_dims(chosen, axis=-1), experts), "float32")
         if training:
-            self._add_losses(logits, probabilities, asked, tokens)
-        if self.capacity_factor is not None:
+            self._add_losses(logits, probabilities, routes, tokens)
+        if self.capacity_factor is None:
+            output = self._run_all(x, gates, routes, training)
+        else:
             scope.refuse_decoding(
                 f"{self.name} has a capacity for all tokens together. Use capacity_factor=None."
             )
-        if self.capacity_factor is None:
-            output = self._all(x, gates, asked, training)
-        else:
-            output = self._within_capacity(x, gates, chosen, asked, tokens, training)
+            output = self._run_limited(x, gates, chosen, routes, tokens, training)
         return ops.reshape(output, prepend_batch(inputs, *shape[1:]))
 
     def _choose(self, probabilities, tokens):
-        """The gates of each token's experts, and which they are: both (B·T, k)."""
+        """Return the gates (weights) and the indices of each token's experts, both (B·T, k).
+
+        `probabilities` is (B·T, E), and `tokens` float (B·T, 1), 0 for padding, else 1, or None.
+        """
         gates, chosen = ops.top_k(probabilities, self.top_k)
         if self.top_k > 1:
             gates = ops.divide(gates, ops.sum(gates, axis=-1, keepdims=True))
@@ -129,9 +135,8 @@ class MixtureOfExperts(OwnArguments, ProjectionOwner):
             gates = ops.multiply(gates, tokens)
         return gates, chosen
 
-    def _add_losses(self, logits, probabilities, asked, tokens):
-        asked = ops.sum(asked, axis=-2)  # (B·T, E)
-        share = _mean(ops.divide(asked, self.top_k), tokens)
+    def _add_losses(self, logits, probabilities, routes, tokens):
+        share = _mean(ops.divide(ops.sum(routes, axis=-2), self.top_k), tokens)  # (E,)
         balance = ops.sum(ops.multiply(share, _mean(probabilities, tokens))) * len(self.experts)
         if keras.backend.backend() != "jax":
             self._balance.update_state(ops.stop_gradient(balance))
@@ -141,60 +146,74 @@ class MixtureOfExperts(OwnArguments, ProjectionOwner):
             loss = ops.add(loss, ops.multiply(ops.sum(_mean(z, tokens)), self.router_z_loss))
         self.add_loss(loss)
 
-    def _all(self, x, gates, asked, training):
-        """Every expert on every token, multiplied by a gate that is 0 for experts not chosen."""
-        weights = ops.sum(ops.multiply(asked, ops.expand_dims(gates, axis=-1)), axis=-2)  # (B·T, E)
+    def _run_all(self, x, gates, routes, training):
+        """Run every expert on every token, with a gate of 0 for experts that were not chosen.
+
+        `x` is (B·T, D), `gates` (B·T, k), and `routes` (B·T, k, E), the chosen experts as one-hot
+        vectors.
+        """
+        weights = ops.multiply(routes, ops.expand_dims(gates, axis=-1))
+        weights = ops.sum(weights, axis=-2)  # (B·T, E)
         weights = ops.split(ops.cast(weights, x.dtype), len(self.experts), axis=-1)
         return sum(
             ops.multiply(expert(x, training=training), weight)
             for expert, weight in zip(self.experts, weights, strict=True)
         )
 
-    def _within_capacity(self, x, gates, chosen, asked, tokens, training):
-        """Every expert on the tokens that have one of its C slots."""
+    def _run_limited(self, x, gates, chosen, routes, tokens, training):
+        """Run every expert on at most C tokens, where C is the capacity, and return the gated sum.
+
+        Args:
+            x: (B·T, D).
+            gates, chosen: (B·T, k), the weights and the indices of each token's experts.
+            routes: float (B·T, k, E), `chosen` as one-hot vectors.
+            tokens: float (B·T, 1), 0 for padding, else 1, or None.
+            training: bool, passed to the experts.
+        """
         count, experts = ops.shape(x)[0], len(self.experts)
-        # how many tokens an expert takes; in fractions, as a product of floats may round up
+        # C is computed with fractions, because a product of floats may be slightly too large
         share = fractions.Fraction(self.capacity_factor).limit_denominator(1000)
         share *= fractions.Fraction(self.top_k, experts)
         capacity = (count * share.numerator + share.denominator - 1) // share.denominator
-        slots = self._assign_slots(chosen, asked, tokens, capacity)  # (k·B·T,)
+        places = self._place_choices(chosen, routes, tokens, capacity)  # (k·B·T,)
         token = shapes.tile(ops.arange(1, count + 1, dtype="int32"), (self.top_k,))
-        filled = ops.scatter(ops.expand_dims(slots, axis=1), token, (experts * capacity + 1,))
+        filled = ops.scatter(ops.expand_dims(places, axis=1), token, (experts * capacity + 1,))
         zeros = ops.zeros_like(x[:1])
         x = ops.take(ops.concatenate([zeros, x]), filled[:-1], axis=0)  # (E·C, D)
         x = ops.split(x, experts, axis=0)
         x = [expert(each, training=training) for expert, each in zip(self.experts, x, strict=True)]
-        x = ops.take(ops.concatenate([*x, zeros]), slots, axis=0)  # (k·B·T, D)
+        x = ops.take(ops.concatenate([*x, zeros]), places, axis=0)  # (k·B·T, D)
         x = ops.multiply(x, ops.cast(ops.reshape(ops.transpose(gates), (-1, 1)), x.dtype))
         return ops.sum(ops.reshape(x, (self.top_k, -1, x.shape[-1])), axis=0)
 
-    def _assign_slots(self, chosen, asked, tokens, capacity):
-        """The slot of each choice, `expert · C + rank`, or E·C for none; first choices first."""
+    def _place_choices(self, chosen, routes, tokens, capacity):
+        """Return the index at which the inputs of the experts have each chosen token: int (k·B·T,).
+
+        The inputs of all experts are one matrix (E · C, D) with C = `capacity` rows for each
+        expert. The index is `expert · C + rank`, where `rank` counts the earlier tokens that chose
+        this expert. It is E · C if the expert is full. The result has the first choices of all
+        tokens, then all second choices, etc.
+        """
         experts = len(self.experts)
         if tokens is not None:
-            asked = ops.multiply(asked, ops.expand_dims(tokens, axis=2))
-        asked = ops.cast(ops.transpose(asked, (1, 0, 2)), "int32")
-        asked = ops.reshape(asked, (-1, experts))  # (k·B·T, E)
-        rank = ops.sum(ops.multiply(ops.cumsum(asked, axis=0), asked), axis=1) - 1
-        slot = ops.reshape(ops.transpose(chosen), (-1,)) * capacity + rank
+            routes = ops.multiply(routes, ops.expand_dims(tokens, axis=2))
+        routes = ops.cast(ops.transpose(routes, (1, 0, 2)), "int32")
+        routes = ops.reshape(routes, (-1, experts))  # (k·B·T, E)
+        rank = ops.sum(ops.multiply(ops.cumsum(routes, axis=0), routes), axis=1) - 1
+        index = ops.reshape(ops.transpose(chosen), (-1,)) * capacity + rank
         fits = ops.logical_and(rank >= 0, rank < capacity)
-        return ops.where(fits, slot, experts * capacity)
+        return ops.where(fits, index, experts * capacity)
 
     def compute_output_shape(self, input_shape):
         return input_shape
 
-    def compute_output_spec(self, inputs, mask=None, training=None):
-        return keras.KerasTensor(inputs.shape, self.compute_dtype)
-
     def get_config(self):
-        return {
-            **super().get_config(),
-            "experts": [serialize_inner(expert) for expert in self.experts],
-        }
+        experts = [serialize_inner(expert) for expert in self.experts]
+        return {**super().get_config(), "experts": experts}
 
 
 class _MeanOfTraining(keras.metrics.Mean):
-    """A mean that a step reports if it has added to it: training does, evaluation does not."""
+    """A mean that Keras logs only in training, because evaluation does not update its value."""
 
     def __init__(self, name):
         super().__init__(name=name)
@@ -212,7 +231,10 @@ class _MeanOfTraining(keras.metrics.Mean):
 
 
 def _mean(values, tokens):
-    """The mean of (B·T, F) over the tokens: (F,)."""
+    """Return the mean (F,) of `values` (B·T, F) over all tokens, without padding.
+
+    `tokens` is float (B·T, 1), 0 for padding, else 1, or None.
+    """
     axes = tuple(range(len(values.shape) - 1))
     axes = axes[0] if len(axes) == 1 else axes
     if tokens is None:

@@ -1,4 +1,4 @@
-"""Normalizations of blocks, and the learned scale of their branches."""
+"""The norms of blocks, and `LayerScale`, which multiplies features by learned factors."""
 
 import functools
 
@@ -10,15 +10,18 @@ from keras_attention.core.part import OwnArguments
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class RMSNormalization(keras.layers.RMSNormalization):
-    """`keras.layers.RMSNormalization` (Zhang and Sennrich, 2019) that passes the mask on.
+    """A `keras.layers.RMSNormalization` (Zhang and Sennrich, 2019) that keeps the implicit mask.
 
-    Keras's own drops it, so that the loss of a stack that ends in one counts padding.
+    Keras's layer drops the mask, so a loss on its output would count padding.
 
     Args:
-        axis, epsilon: as Keras's.
+        axis: int, the axis to normalize.
+        epsilon: float, a small number that is added before the division.
 
     Call arguments:
-        inputs: float, any shape. Returns the same shape and dtype.
+        inputs: float, any shape.
+
+    Returns a tensor with the shape, dtype and mask of the inputs.
 
     ```python
     import keras
@@ -26,7 +29,7 @@ class RMSNormalization(keras.layers.RMSNormalization):
     import keras_attention as ka
 
     x = ka.blocks.TokenEmbedding(100, 16)(np.array([[5, 7, 0]]))
-    y = ka.blocks.RMSNormalization()(x)  # the mask of x says that the last token is padding
+    y = ka.blocks.RMSNormalization()(x)  # y has the mask of x
     assert np.allclose(np.mean(keras.ops.square(y), axis=-1), 1, atol=1e-2)
     ```
     """
@@ -41,10 +44,13 @@ class LayerScale(OwnArguments, keras.layers.Layer):
     """Multiplies each feature by a learned factor (Touvron et al., 2021, *CaiT*, equation 4).
 
     Args:
-        initial: float, from which the factors start; small, deep stacks start as the identity.
+        initial: float, the initial value of all factors. With a small value, a deep stack of blocks
+            is close to the identity when training begins.
 
     Call arguments:
-        inputs: (..., D). Returns the same shape; the mask passes through.
+        inputs: (..., D).
+
+    Returns (..., D), with the mask of the inputs.
 
     ```python
     import numpy as np

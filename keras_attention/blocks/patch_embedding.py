@@ -1,4 +1,4 @@
-"""Images as sequences of patches, and a convolution stem in front."""
+"""`PatchEmbedding` turns images into sequences of patches, after an optional `ConvolutionStem`."""
 
 import math
 
@@ -6,27 +6,31 @@ import keras
 from keras import ops
 
 from keras_attention import positions
+from keras_attention.blocks.activations import get_activation, serialize_activation
 from keras_attention.blocks.token_embedding import check_embedded
 from keras_attention.core import checks, shapes
+from keras_attention.core.part import OwnArguments
 from keras_attention.core.token_layout import pin_tokens
 from keras_attention.core.weight_axes import name_axes
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class ConvolutionStem(keras.layers.Layer):
-    """3×3 convolutions in place of the patch projection (Xiao et al., 2021).
+class ConvolutionStem(OwnArguments, keras.layers.Layer):
+    """Convolves an image before it is cut into patches (Xiao et al., 2021).
 
-    Each is followed by batch normalization and the activation. With it, a vision transformer
-    learns from small sets and in few epochs.
+    Batch normalization and the activation follow each 3×3 convolution. With a stem, a vision
+    transformer learns from fewer images and in fewer epochs.
 
     Args:
-        filters: tuple of ints, one for each convolution.
-        strides: tuple of ints, as many; each divides the image's size.
+        filters: tuple of ints, number of filters of each convolution.
+        strides: tuple of ints, the stride of each convolution.
         activation: a Keras activation or its name.
 
     Call arguments:
-        inputs: images (B, height, width, channels). Returns (B, height / s, width / s,
-        filters[-1]), s the product of the strides, rounded up at each step.
+        inputs: images (B, height, width, channels).
+
+    Returns (B, height / s, width / s, filters[-1]), where s is the product of the strides. After
+    each convolution, height and width are rounded up.
 
     ```python
     import numpy as np
@@ -37,16 +41,18 @@ class ConvolutionStem(keras.layers.Layer):
     ```
     """
 
+    own_arguments = ("filters", "strides")
+
     def __init__(self, filters=(32, 64), strides=(2, 2), activation="relu", **kwargs):
         super().__init__(**kwargs)
         self.input_spec = keras.layers.InputSpec(ndim=4)
         if len(filters) != len(strides):
             raise ValueError(
-                f"filters={tuple(filters)} and strides={tuple(strides)} must be of equal length: "
+                f"filters={tuple(filters)} and strides={tuple(strides)} differ in length. Give "
                 "one of each for every convolution."
             )
         self.filters, self.strides = tuple(filters), tuple(strides)
-        self.activation = keras.activations.get(activation)
+        self.activation = get_activation(activation)
         self._steps = []
         for i, (size, stride) in enumerate(zip(self.filters, self.strides, strict=True)):
             self._steps += [
@@ -76,32 +82,30 @@ class ConvolutionStem(keras.layers.Layer):
         return input_shape
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "filters": self.filters,
-            "strides": self.strides,
-            "activation": keras.activations.serialize(self.activation),
-        }
+        activation = serialize_activation(self.activation)
+        return {**super().get_config(), "activation": activation}
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class PatchEmbedding(keras.layers.Layer):
+class PatchEmbedding(OwnArguments, keras.layers.Layer):
     """Cuts an image into patches and projects each (Dosovitskiy et al., 2021, equation 1).
 
     Args:
-        hidden_dim: int, D.
-        patch_size: int or (height, width) in pixels; it must divide the image's size.
-        num_prefix_tokens: int, learned tokens in front of the patches: 1 is the class token, more
-            are registers (Darcet et al., 2024).
-        position: a part of `keras_attention.positions` that is added to all tokens, prefix
-            included, its name, its config, or None. `"learned"` takes its length from the image.
-        dropout: float, applied to the sum.
+        hidden_dim: int D, the width of the output.
+        patch_size: int or (height, width) in pixels. It must divide the size of the image.
+        num_prefix_tokens: int, number of learned tokens before the patches. The first is the class
+            token, any others are registers (Darcet et al., 2024).
+        position: an encoding of `keras_attention.positions` that is added to all tokens, including
+            the prefix, or its name or config. `"learned"` is a learned vector for each token. None
+            adds no position.
+        dropout: float, the dropout rate for the sum.
         use_bias: bool, whether the projection has a bias.
 
     Call arguments:
         inputs: images (B, height, width, channels), float.
 
-    Returns (B, T, D), T = num_prefix_tokens + height / patch · width / patch, patches row by row.
+    Returns (B, T, D), the prefix tokens followed by the patches row by row, where T is
+    `num_prefix_tokens` plus the number of patches.
 
     ```python
     import numpy as np
@@ -112,6 +116,7 @@ class PatchEmbedding(keras.layers.Layer):
     ```
     """
 
+    own_arguments = ("hidden_dim", "patch_size", "num_prefix_tokens", "dropout", "use_bias")
     weight_axes = {"prefix": ("rows", "rows", "embed")}
 
     def __init__(
@@ -132,10 +137,9 @@ class PatchEmbedding(keras.layers.Layer):
             raise ValueError(
                 f"hidden_dim={hidden_dim} and patch_size={patch_size} look swapped. "
                 f"Expected PatchEmbedding(hidden_dim, patch_size), such as ({patch_size}, "
-                f"{hidden_dim}); if it is meant, give patch_size=({patch_size}, {patch_size})."
+                f"{hidden_dim}). If they are not, give patch_size=({patch_size}, {patch_size})."
             )
-        self.num_prefix_tokens, self.dropout = num_prefix_tokens, dropout
-        self.use_bias = use_bias
+        self.num_prefix_tokens, self.dropout, self.use_bias = num_prefix_tokens, dropout, use_bias
         self._learned = position in ("learned", "Learned")
         self.position = (
             None if self._learned else check_embedded(positions.get(position, self.dtype_policy))
@@ -150,8 +154,8 @@ class PatchEmbedding(keras.layers.Layer):
     def build(self, input_shape):
         if len(input_shape) != 4:
             raise ValueError(
-                f"{self.name} takes images (batch, height, width, channels); received the shape "
-                f"{tuple(input_shape)}."
+                f"{self.name} was called on the shape {tuple(input_shape)}: expected images "
+                "(batch, height, width, channels). Add an axis of channels or of the batch."
             )
         _, *size, _ = input_shape
         if None in size or any(
@@ -197,14 +201,7 @@ class PatchEmbedding(keras.layers.Layer):
         return (input_shape[0], self._num_tokens(input_shape), self.hidden_dim)
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "hidden_dim": self.hidden_dim,
-            "patch_size": self.patch_size,
-            "num_prefix_tokens": self.num_prefix_tokens,
-            "position": "learned"
-            if self._learned
-            else keras.saving.serialize_keras_object(self.position),
-            "dropout": self.dropout,
-            "use_bias": self.use_bias,
-        }
+        position = "learned"
+        if not self._learned:
+            position = keras.saving.serialize_keras_object(self.position)
+        return {**super().get_config(), "position": position}

@@ -1,4 +1,4 @@
-"""Pooling of a sequence of vectors to one vector."""
+"""`Pooling` and `FirstOf`: reduce a sequence to one vector."""
 
 import keras
 from keras import ops
@@ -6,8 +6,7 @@ from keras import ops
 from keras_attention.attention import attend
 from keras_attention.attention.visibility import Visibility
 from keras_attention.blocks.inner_layers import revive_layer
-from keras_attention.core import scope, shapes
-from keras_attention.core.checks import check_whole_number
+from keras_attention.core import checks, scope, shapes
 from keras_attention.core.integer_inputs import IntegerInputs
 from keras_attention.core.part import OwnArguments
 
@@ -16,31 +15,35 @@ MODES = ("mean", "max", "root_sum", "cls", "last", "attention", "prefix", "cls_m
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Pooling(OwnArguments, keras.layers.Layer):
-    """Makes one vector of a sequence. Padding is left out in every mode.
+    """Reduces a sequence (B, T, D) to one vector for each row, and ignores padding.
+
+    The modes are:
+
+    - `"mean"` or `"max"`: the mean or the maximum over all tokens.
+    - `"root_sum"`: the sum of all tokens, divided by the square root of their number (Cer et al.,
+      2018).
+    - `"cls"`: the first token (Devlin et al., 2019).
+    - `"last"`: the last token before the padding (Radford et al., 2018).
+    - `"attention"`: the mean weighted by attention from a learned query (Lee et al., 2019, section
+      3.2, but without projections).
+    - `"prefix"`: the P prefix tokens concatenated, (B, P · D), such as a class token and a
+      distillation token (Touvron et al., 2020, *DeiT*).
+    - `"cls_mean"`: the first token concatenated with the mean of all tokens after the prefix,
+      (B, 2 D) (Oquab et al., 2023, *DINOv2*).
 
     Args:
-        mode: str, one of
-
-            - `"mean"` or `"max"` over the tokens,
-            - `"root_sum"`, their sum divided by the root of their number (Cer et al., 2018),
-            - `"cls"`, the first token (Devlin et al., 2019),
-            - `"last"`, the last token in front of the padding (Radford et al., 2018),
-            - `"attention"`, the mean weighted by a learned query (Lee et al., 2019, section 3.2,
-              one seed, without projections),
-            - `"prefix"`, the tokens in front one after another, (B, prefix · D), as of a class and
-              a distillation token (Touvron et al., 2020, *DeiT*),
-            - `"cls_mean"`, the first token and the mean of the others, (B, 2 D) (Oquab et al.,
-              2023, *DINOv2*).
-        num_prefix_tokens: int, tokens in front that `"mean"`, `"max"`, `"root_sum"` and
-            `"cls_mean"` leave out (class token and registers of a vision transformer).
+        mode: str, one of these modes.
+        num_prefix_tokens: int P, number of first tokens that are not part of the sequence, such as
+            class token and registers. `"mean"`, `"max"`, `"root_sum"` and the mean of `"cls_mean"`
+            ignore these tokens.
 
     Call arguments:
         inputs: (B, T, D).
-        mask: bool (B, T), True = a token. Keras passes the implicit mask.
+        mask: bool (B, T), True = a token. Keras fills it from the implicit mask.
 
-    Returns (B, D), or the shape that the mode names. A sequence with nothing but padding gives
-    zeros in `"mean"`, `"max"`, `"root_sum"` and `"attention"`. In `"cls"` and `"last"` it gives its
-    first vector.
+    Returns (B, D), or the shape in the list above. If a sequence has only padding, `"cls"` and
+    `"last"` return its first vector, and `"mean"`, `"max"`, `"root_sum"` and `"attention"` return
+    zeros.
 
     ```python
     import numpy as np
@@ -57,14 +60,14 @@ class Pooling(OwnArguments, keras.layers.Layer):
     weight_axes = {"query": ("rows", "rows", "rows", "embed")}
 
     def __init__(self, mode="mean", num_prefix_tokens=0, **kwargs):
-        if mode not in MODES:
-            raise ValueError(f"mode={mode!r}: expected one of {', '.join(MODES)}.")
-        if mode in ("prefix", "cls_mean") and not num_prefix_tokens:
-            raise ValueError(f"mode={mode!r} reads tokens in front: give num_prefix_tokens=.")
         super().__init__(**kwargs)
-        self.supports_masking = True
         self.input_spec = keras.layers.InputSpec(ndim=3)
         self.mode, self.num_prefix_tokens = mode, num_prefix_tokens
+        checks.check_choice(self, "mode", MODES)
+        if mode in ("prefix", "cls_mean") and not num_prefix_tokens:
+            raise ValueError(
+                f"Pooling(mode={mode!r}) reads prefix tokens. Set num_prefix_tokens to at least 1."
+            )
 
     def build(self, input_shape):
         if self.mode == "attention":
@@ -112,15 +115,14 @@ class Pooling(OwnArguments, keras.layers.Layer):
     def _last(self, inputs, mask):
         if mask is None:
             return inputs[:, -1]
-        places = ops.expand_dims(ops.arange(ops.shape(inputs)[1], dtype="int32"), axis=0)
-        last = ops.max(ops.multiply(places, ops.cast(mask, "int32")), axis=1)
-        chosen = ops.cast(ops.equal(places, ops.expand_dims(last, axis=1)), inputs.dtype)
-        return ops.sum(ops.multiply(inputs, ops.expand_dims(chosen, axis=2)), axis=1)
+        index = ops.arange(ops.shape(inputs)[1], dtype="int32")
+        return _take_vector(inputs, ops.max(index * ops.cast(mask, "int32"), axis=1))
 
     def _attention(self, inputs, mask):
         x = ops.expand_dims(inputs, axis=2)  # (B, T, 1, D)
         query = shapes.tile(ops.cast(self.query, x.dtype), (ops.shape(x)[0], 1, 1, 1))
-        output, weights = attend(query, x, x, mask=Visibility(key_mask=mask))
+        visibility, change = Visibility(key_mask=mask), scope.change_of_weights(self)
+        output, weights = attend(query, x, x, mask=visibility, dropout=change)
         scope.record_weights(self, weights)
         return ops.reshape(output, (-1, inputs.shape[-1]))
 
@@ -131,21 +133,19 @@ class Pooling(OwnArguments, keras.layers.Layer):
         times = {"prefix": self.num_prefix_tokens, "cls_mean": 2}.get(self.mode, 1)
         return (input_shape[0], times * input_shape[-1])
 
-    def compute_output_spec(self, inputs, mask=None):
-        return keras.KerasTensor(self.compute_output_shape(inputs.shape), self.compute_dtype)
-
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class FirstOf(OwnArguments, IntegerInputs, keras.layers.Layer):
-    """The vector at the first place that holds a token, such as the end of a text.
+    """Reduces a sequence to the vector of its first token with a given id, such as end-of-text.
 
     Args:
-        token_id: int.
+        token_id: int, the id to look for.
 
     Call arguments:
-        inputs: (B, T, D). token_ids: int (B, T).
+        inputs: (B, T, D), the vectors of the tokens.
+        token_ids: int (B, T), their ids.
 
-    Returns (B, D); the first vector of a text that does not hold the token.
+    Returns (B, D). If a row does not contain the id, its first vector.
 
     ```python
     import numpy as np
@@ -160,17 +160,13 @@ class FirstOf(OwnArguments, IntegerInputs, keras.layers.Layer):
 
     def __init__(self, token_id, **kwargs):
         super().__init__(**kwargs)
-        self.supports_masking = True
         self.input_spec = keras.layers.InputSpec(ndim=3)
-        self.token_id = check_whole_number(type(self).__name__, "token_id", token_id, least=0)
+        self.token_id = token_id
+        checks.check_whole_numbers(self, "token_id", least=0)
 
     def call(self, inputs, token_ids):
-        ends = ops.cast(ops.equal(token_ids, self.token_id), "int32")
-        place = ops.argmax(ends, axis=1)
-        places = ops.expand_dims(ops.arange(ops.shape(inputs)[1], dtype="int32"), axis=0)
-        place = ops.expand_dims(ops.cast(place, "int32"), axis=1)
-        chosen = ops.cast(ops.equal(places, place), inputs.dtype)
-        return ops.sum(ops.multiply(inputs, ops.expand_dims(chosen, axis=2)), axis=1)
+        is_end = ops.cast(ops.equal(token_ids, self.token_id), "int32")
+        return _take_vector(inputs, ops.argmax(is_end, axis=1))
 
     def compute_mask(self, inputs, previous=None):
         return None
@@ -179,13 +175,23 @@ class FirstOf(OwnArguments, IntegerInputs, keras.layers.Layer):
         return (inputs_shape[0], inputs_shape[-1])
 
 
-def get_pooling(pooling, num_prefix_tokens=0):
-    """Return a pooling layer: the one that is given, or a `Pooling` by its mode.
+def _take_vector(inputs, index):
+    """Return the vector of each row of `inputs` (B, T, D) at `index`, int (B,): (B, D).
 
-    Args:
-        pooling: a layer such as `AttentionPooling` or `FirstOf`, a mode of `Pooling`, or `"first"`
-            for its mode `"cls"` where no class token was put in front.
-        num_prefix_tokens: int, of the `Pooling`.
+    The result is computed as a sum with one-hot weights, which every runtime supports.
+    """
+    numbers = ops.expand_dims(ops.arange(ops.shape(inputs)[1], dtype="int32"), axis=0)
+    index = ops.expand_dims(ops.cast(index, "int32"), axis=1)
+    one_hot = ops.cast(ops.equal(numbers, index), inputs.dtype)
+    return ops.sum(ops.multiply(inputs, ops.expand_dims(one_hot, axis=2)), axis=1)
+
+
+def get_pooling(pooling, num_prefix_tokens=0):
+    """Return the pooling layer that the argument `pooling` of a model describes.
+
+    `pooling` is a layer (returned as it is) or a mode of `Pooling`. `"first"` is `Pooling("cls")`,
+    for text whose first token is not an added class token. `num_prefix_tokens` is the number of
+    tokens at the beginning that are not part of the sequence, such as the class token.
     """
     if not isinstance(pooling, str):
         return revive_layer("pooling", pooling)

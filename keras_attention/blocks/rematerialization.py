@@ -1,4 +1,4 @@
-"""Rematerialisation: what a block computes on the way is computed again for the gradients."""
+"""Rematerialization: recompute the activations of a block for the gradients, to save memory."""
 
 import functools
 
@@ -10,16 +10,17 @@ from keras_attention.core.recompute import recompute
 
 
 def rematerializes(call):
-    """Decorates the `call` of a layer whose attribute `remat` says whether to rematerialise it.
+    """Decorate the `call` of a layer so that training recomputes activations for the gradients.
 
-    Only training does: inference, decoding with a cache, recorded attention and exports run `call`
-    as it is.
+    This happens if the attribute `remat` of the layer is True. Training then needs less memory and
+    more time. Inference, generation with a cache, recorded attention and exports run `call`
+    unchanged.
     """
 
     @functools.wraps(call)
     def wrapped(self, *args, **kwargs):
         plain = scope.current(Rematerialized) is not None or runs_plainly()
-        if plain or not self.remat or not kwargs.get("training"):  # Keras passes it by its name
+        if plain or not self.remat or not kwargs.get("training"):  # Keras passes it as a keyword
             return call(self, *args, **kwargs)
         return call_rematerialized(self, functools.partial(call, self), args, kwargs)
 
@@ -27,52 +28,60 @@ def rematerializes(call):
 
 
 class Rematerialized(scope.Scope):
-    """Tells blocks that who calls them rematerialises them, if anybody does."""
+    """A scope in which blocks do not recompute activations, because their caller already does."""
 
 
 def runs_plainly():
-    """Whether layers run one by one and as they are: recorded, with a cache, or to be exported."""
+    """Return whether blocks must not recompute activations or run as a loop.
+
+    This is True while attention is recorded, a cache is used, or a model is exported.
+    """
     kinds = (scope.Recording, scope.CacheScope, scope.Export)
     return any(scope.current(kind) is not None for kind in kinds)
 
 
 def call_rematerialized(layer, call, args, kwargs):
-    """Return `call(*args, **kwargs)` of a layer, whose activations are computed again.
+    """Return `call(*args, **kwargs)` in such a way that gradients recompute its activations.
 
-    The state of the layer goes in and comes out as values, the seeds of its dropouts among it:
-    both computations draw the same, and the state advances once, as by a plain call.
+    `call` is the `call` method of `layer` without the decorator `rematerializes`. The state of the
+    layer, including the seeds of its dropouts, is passed in and returned as values. So both
+    computations use the same random numbers, and the state advances once, as in a normal call.
     """
     state = find_state(layer)
     leaves = tree.flatten((args, kwargs))
-    places = [i for i, x in enumerate(leaves) if ops.is_tensor(x)]
-    masks = [keras_internals.get_mask(leaves[i]) for i in places]
+    indices = [i for i, x in enumerate(leaves) if ops.is_tensor(x)]
+    masks = [keras_internals.get_mask(leaves[i]) for i in indices]
 
     def compute(tensors, masks, values):
         filled = list(leaves)
-        for i, tensor, mask in zip(places, tensors, masks, strict=True):
+        for i, tensor, mask in zip(indices, tensors, masks, strict=True):
             filled[i] = tensor
             if mask is not None:
                 keras_internals.set_mask(tensor, mask)
         args_again, kwargs_again = tree.pack_sequence_as((args, kwargs), filled)
         return call_stateless(call, state, values, *args_again, **kwargs_again)
 
-    tensors, values = [leaves[i] for i in places], read_state(layer, state)
+    tensors, values = [leaves[i] for i in indices], read_state(layer, state)
     output, changed, losses = recompute(compute)(tensors, masks, values)
     update_state(layer, state, changed, losses)
     return output
 
 
 def find_state(layer):
-    """The variables that a call of a layer may read or change, seeds and metrics included."""
-    if keras.backend.backend() == "jax":  # where metrics have no value while layers run
+    """Return a list of the variables that a call of `layer` may read or change.
+
+    The list includes weights, seeds and metrics.
+    """
+    if keras.backend.backend() == "jax":  # metrics have no value there while layers run
         return layer.variables
     return [*layer.variables, *layer.metrics_variables]
 
 
 def read_state(layer, state):
-    """The values that the variables of `find_state` have now, whatever is assigned to them later.
+    """Return a list of the current values of `state`, a list of variables of `layer`.
 
-    PyTorch writes into the tensor of a variable, which the second computation would then find.
+    PyTorch assigns in place, so a second computation would read new values. Therefore values of
+    variables that training does not update, such as seeds, are copied on PyTorch.
     """
     values = keras_internals.read_values(state)
     if keras.backend.backend() != "torch":
@@ -84,11 +93,11 @@ def read_state(layer, state):
 
 
 def call_stateless(call, variables, values, *args, **kwargs):
-    """`call(*args, **kwargs)` where the variables have these values, and are not changed.
+    """Run `call(*args, **kwargs)` with `values` for `variables`, without changing the variables.
 
     Returns:
-        Its output; a dict, place in `variables` -> new value, of those that a plain call would have
-        changed; and a list of the losses that layers added.
+        The output. A dict {index in `variables`: new value} of the variables that a normal call
+        would have changed. A list of the losses that layers added.
     """
     with keras.StatelessScope(zip(variables, values, strict=True), collect_losses=True) as state:
         before = [state.get_current_value(variable) for variable in variables]
@@ -99,7 +108,11 @@ def call_stateless(call, variables, values, *args, **kwargs):
 
 
 def update_state(layer, variables, changed, losses):
-    """Gives variables their new values, and a layer the losses, of `call_stateless`."""
+    """Assign the new values and add the losses that `call_stateless` returned.
+
+    `variables` is the list of variables that `call_stateless` got. `changed` is a dict {index in
+    this list: new value}, and `losses` a list, which is added to `layer`.
+    """
     for i, value in changed.items():
         variables[i].assign(value)
     for loss in losses:

@@ -1,4 +1,4 @@
-"""`Repeat`: one block as every layer of a stack."""
+"""`Repeat`: a stack whose layers are all the same block."""
 
 import keras
 from keras import ops
@@ -6,29 +6,28 @@ from keras import ops
 from keras_attention.blocks.inner_layers import revive_layer, serialize_inner
 from keras_attention.core import checks, keras_internals
 from keras_attention.core.integer_inputs import IntegerInputs
+from keras_attention.core.part import OwnArguments
 from keras_attention.positions import Sinusoidal
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class Repeat(IntegerInputs, keras.layers.Layer):
+class Repeat(OwnArguments, IntegerInputs, keras.layers.Layer):
     """Runs a block `num_layers` times with the same weights (Lan et al., 2020, section 3.1).
 
-    With `coordinates`, the sinusoids of the position, from 0, and of the step, from 1, are added
-    before every step (Dehghani et al., 2019, *Universal Transformers*, section 2.1; the number of
-    steps is fixed, without adaptive halting).
-
-    A functional model may also call one block several times; either way its attention is recorded
-    at every step, under its path, then `path:1`, `path:2`, ...
+    With `coordinates`, sinusoids of the token's position (starting at 0) and of the step (starting
+    at 1) are added before every step (Dehghani et al., 2019, *Universal Transformers*, section
+    2.1). There is no adaptive halting. `record_attention` records the attention of all steps. Its
+    keys for the second and later steps end in `:1`, `:2`, ...
 
     Args:
-        block: a layer that returns the shape it is called on, such as `EncoderBlock`.
-        num_layers: int, how often it runs.
-        coordinates: bool, whether position and step are added.
+        block: a layer whose output has the shape of its input, such as `EncoderBlock`.
+        num_layers: int, the number of steps.
+        coordinates: bool, whether to add the sinusoids.
 
     Call arguments:
         inputs: (B, T, D).
-        mask, attention_mask, segment_ids, positions: as the block takes them, for every step.
-            `positions` are those of the coordinates too.
+        mask, attention_mask, segment_ids, positions: arguments of the block, passed at every step.
+            The sinusoids also use `positions`, int (T,) or (B, T).
 
     Returns (B, T, D), with the mask of the inputs.
 
@@ -48,6 +47,8 @@ class Repeat(IntegerInputs, keras.layers.Layer):
     assert len(maps) == 12 and len(albert.weights) == 16
     ```
     """
+
+    own_arguments = ("num_layers", "coordinates")
 
     def __init__(self, block, num_layers, coordinates=False, **kwargs):
         super().__init__(**kwargs)
@@ -71,33 +72,27 @@ class Repeat(IntegerInputs, keras.layers.Layer):
     ):
         x = inputs
         mask = keras_internals.get_mask(inputs) if mask is None else mask
-        given = dict(attention_mask=attention_mask, segment_ids=segment_ids, positions=positions)
-        given = {name: value for name, value in given.items() if value is not None}
+        arguments = dict(
+            attention_mask=attention_mask, segment_ids=segment_ids, positions=positions
+        )
+        arguments = {name: value for name, value in arguments.items() if value is not None}
         if mask is not None and keras_internals.takes_argument(self.block, "mask"):
-            given["mask"] = mask
+            arguments["mask"] = mask
         for step in range(1, self.num_layers + 1):
             if self.coordinates:
                 x = self._with_coordinates(x, positions, step)
-            x = self.block(x, training=training, **given)
+            x = self.block(x, training=training, **arguments)
         return x
 
     @staticmethod
     def _with_coordinates(x, positions, step):
         waves = Sinusoidal()
         x = waves.embed(x, positions)
-        of_step = waves.waves(ops.convert_to_tensor([step], "int32"), x.shape[2])  # (1, 1, D)
-        return ops.cast(ops.cast(x, "float32") + of_step, x.dtype)
+        step_waves = waves.waves(ops.convert_to_tensor([step], "int32"), x.shape[2])  # (1, 1, D)
+        return ops.cast(ops.cast(x, "float32") + step_waves, x.dtype)
 
     def compute_output_shape(self, input_shape):
         return input_shape
 
-    def compute_output_spec(self, inputs, *args, **kwargs):
-        return keras.KerasTensor(inputs.shape, self.compute_dtype)
-
     def get_config(self):
-        return {
-            **super().get_config(),
-            "block": serialize_inner(self.block),
-            "num_layers": self.num_layers,
-            "coordinates": self.coordinates,
-        }
+        return {**super().get_config(), "block": serialize_inner(self.block)}

@@ -1,20 +1,24 @@
-"""Residuals: how the result of a branch joins the stream that runs through a stack of blocks."""
+"""Residuals: where blocks normalize, and how they add the output of a branch to their input."""
 
 import dataclasses
 
 import keras
 from keras import ops
 
+from keras_attention.blocks.mixture_of_experts import MixtureOfExperts
+from keras_attention.blocks.normalization import LayerScale
 from keras_attention.core import checks, keras_internals, part
-from keras_attention.core.part import OwnArguments, Part
+from keras_attention.core.part import Part
 
 
 class Residual(Part):
-    """How the result of a branch f joins the stream x of a stack: here `x + f(x)`.
+    """Base class of residuals, which say how a Transformer block adds a branch f to its input x.
 
-    A block makes `layers` for each of its branches and computes
-    `x = add(x, after(f(before(x))))`, with scale and dropout between `after` and `add`. A residual
-    of your own is a frozen dataclass that overrides some of these methods.
+    This class computes `x + f(x)`, without a norm. A branch f is an attention or a feed-forward
+    network in a block. The method `layers` returns a dict of the layers that a residual needs for
+    one branch, such as `{"norm": ...}`. A block passes this dict as the last argument to `before`,
+    `after` and `add`, and computes `x = add(x, after(f(before(x))))`, with `LayerScale` and dropout
+    between `after` and `add`. To write your own, override some of them in a frozen dataclass.
 
     ```python
     import dataclasses
@@ -42,61 +46,76 @@ class Residual(Part):
     num_streams = 1
 
     def layers(self, normalize, first=None, dtype=None):
-        """The layers of one branch, {name: layer}.
+        """Return a new dict {name: layer} with the norms or other layers of a block's branch.
 
-        `normalize(name)` makes a normalization; `first` holds the layers of the block's first
-        branch, None for that branch itself; `dtype` is the block's policy.
+        Args:
+            normalize: function that makes a normalization layer with a given name.
+            first: the dict of the block's first branch, or None if this is the first branch.
+            dtype: the dtype policy of the block.
         """
         return {"norm": normalize("norm")}
 
-    def initialize(self, attentions, others):
-        """Changes the initial weights of the `attentions` and of the `others` of a block.
+    def initialize(self, attentions, inner):
+        """Change initial weights after a block has built its layers. By default this does nothing.
 
-        The block calls it once, with the layers that it has just built.
+        Args:
+            attentions: list of the attention layers.
+            inner: list of the other inner layers, such as feed-forward networks.
         """
 
     def start(self, inputs):
-        """The stream that enters a block, from the inputs of the block."""
+        """Return x, the stream to which branches are added, from the inputs of a block."""
         return inputs
 
     def before(self, stream, layers):
-        """The input of the branch."""
+        """Return the input of a branch, such as the normalized x.
+
+        `stream` is x, and `layers` the dict of the branch that `layers()` returned.
+        """
         return stream
 
     def after(self, added, layers):
-        """The output of the branch, before it is added."""
+        """Return the tensor that is added to x.
+
+        `added` is the output of the branch, and `layers` the dict that `layers()` returned.
+        """
         return added
 
     def add(self, stream, added, layers):
-        """The stream after the branch."""
+        """Return the new x, by default `stream` (the old x) plus `added`, which `after` returned.
+
+        `layers` is the dict of the branch that `layers()` returned.
+        """
         return ops.add(stream, added)
 
     def end(self, stream, normalize):
-        """The output of a stack of blocks; `normalize(name)` makes a normalization."""
+        """Return the output of a stack of blocks.
+
+        `stream` is x after the last block, and by default the output. `normalize` makes a
+        normalization layer with a given name.
+        """
         return stream
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class PreNorm(Residual):
-    """`x + f(n(x))` (Xiong et al., 2020), by name `"pre"`.
+    """Pre-norm: a block computes `x + f(n(x))` for each branch f and norm n (Xiong et al., 2020).
 
-    A stack needs a norm after its last block.
+    Pass it to a block as `norm=PreNorm()` or `norm="pre"`. A stack needs a norm after its last
+    block.
 
     Args:
-        first_norm: bool, whether the first branch of the block has a norm, too: that of a stack
-            whose embeddings are normalized can do without (Warner et al., 2024, *ModernBERT*,
-            section 2.1).
-        final_norm: bool, whether a norm ends the stack. Where a norm follows what the vectors are
-            pooled to, it can do without.
+        first_norm: bool, whether the first branch of a block has a norm. The first block of a stack
+            needs none if the embeddings are normalized (Warner et al., 2024, *ModernBERT*, section
+            2.1).
+        final_norm: bool, whether a stack adds a norm after its last block. Set it to False if you
+            normalize after pooling instead.
 
     ```python
     import keras_attention as ka
 
-    block = ka.blocks.EncoderBlock(
-        ka.attention.MultiHeadAttention(2, 4), ka.blocks.FeedForward(16), norm="pre"
-    )
-    assert block.norm == ka.blocks.PreNorm()
+    assert ka.blocks.residuals.get("pre") == ka.blocks.PreNorm(first_norm=True)
     ```
     """
 
@@ -116,15 +135,15 @@ class PreNorm(Residual):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class PostNorm(Residual):
-    """`n(x + f(x))` (Vaswani et al., 2017, section 3.1), by name `"post"`.
+    """Post-norm: a block computes `n(x + f(x))` for each branch f and norm n.
+
+    The original Transformer uses it (Vaswani et al., 2017, section 3.1). Pass it to a block as
+    `norm=PostNorm()` or `norm="post"`.
 
     ```python
     import keras_attention as ka
 
-    block = ka.blocks.EncoderBlock(
-        ka.attention.MultiHeadAttention(2, 4), ka.blocks.FeedForward(16), norm="post"
-    )
-    assert block.norm == ka.blocks.PostNorm()
+    assert ka.blocks.residuals.get("post") == ka.blocks.PostNorm()
     ```
     """
 
@@ -135,20 +154,19 @@ class PostNorm(Residual):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class SandwichNorm(PreNorm):
-    """`x + n(f(n(x)))` (Ding et al., 2021, *CogView*), by name `"sandwich"`.
+    """Norms before and after each branch f: a block computes `x + n(f(n(x)))`.
 
-    A stack needs a norm after its last block.
+    CogView uses it (Ding et al., 2021). Pass it to a block as `norm=SandwichNorm()` or
+    `norm="sandwich"`.
 
     Args:
-        first_norm, final_norm: bool, as in `PreNorm`: of the norm before the branch.
+        first_norm: bool, whether the first branch of a block has a norm before it.
+        final_norm: bool, whether a stack adds a norm after its last block.
 
     ```python
     import keras_attention as ka
 
-    block = ka.blocks.EncoderBlock(
-        ka.attention.MultiHeadAttention(2, 4), ka.blocks.FeedForward(16), norm="sandwich"
-    )
-    assert block.norm == ka.blocks.SandwichNorm()
+    assert ka.blocks.residuals.get("sandwich") == ka.blocks.SandwichNorm()
     ```
     """
 
@@ -160,14 +178,16 @@ class SandwichNorm(PreNorm):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class ResidualWeight(OwnArguments, keras.layers.Layer):
-    """Multiplies by one learned number.
+class ResidualWeight(LayerScale):
+    """Multiplies its inputs by one learned scalar.
 
     Args:
-        initial: float, from which the number starts.
+        initial: float, the initial value of the scalar.
 
     Call arguments:
-        inputs: of any shape. Returns the same shape; the mask passes through.
+        inputs: float, any shape.
+
+    Returns a tensor with the shape and the mask of the inputs.
 
     ```python
     import numpy as np
@@ -177,12 +197,8 @@ class ResidualWeight(OwnArguments, keras.layers.Layer):
     ```
     """
 
-    own_arguments = ("initial",)
-
     def __init__(self, initial=0.0, **kwargs):
-        super().__init__(**kwargs)
-        self.supports_masking = True
-        self.initial = initial
+        super().__init__(initial, **kwargs)
 
     def build(self, input_shape):
         self.weight = self.add_weight(
@@ -192,17 +208,14 @@ class ResidualWeight(OwnArguments, keras.layers.Layer):
     def call(self, inputs):
         return ops.multiply(inputs, self.weight)
 
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class ReZero(Residual):
-    """`x + α f(x)`, α a learned number that starts at 0 (Bachlechner et al., 2020).
+    """A residual without norms: `x + α f(x)` with a learned scalar α (Bachlechner et al., 2020).
 
-    There are no norms, and every block starts as the identity. The branches of a block share their
-    α, as in the authors' Transformer. By name `"rezero"`.
+    α is 0 when training begins, so a block is the identity then. The branches f of a block share
+    one α, as in the authors' Transformer. Pass it to a block as `norm=ReZero()` or `norm="rezero"`.
 
     ```python
     import numpy as np
@@ -228,11 +241,12 @@ class ReZero(Residual):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class ResiDual(Residual):
-    """Post-norm and pre-norm at once (Xie et al., 2023), by name `"resi_dual"`.
+    """A residual with two streams, which combines post-norm and pre-norm (Xie et al., 2023).
 
-    The stream is a pair that starts as (x, x). A branch makes of (x, s) the pair
-    (n(x + f(x)), s + f(x)); a stack ends with x + n(s). A block is called on one tensor, for the
-    first, or on the pair, and returns the pair.
+    Pass it to a block as `norm=ResiDual()` or `norm="resi_dual"`. The streams are a pair of
+    tensors, which starts as (x, x). A branch f with norm n changes (x, s) to
+    (n(x + f(x)), s + f(x)). The output of a stack is x + n(s). The first block is called on one
+    tensor, and later blocks on the pair. All blocks return a pair.
 
     ```python
     import keras
@@ -270,21 +284,22 @@ class ResiDual(Residual):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class DeepNorm(Residual):
-    """`n(α x + f(x))`, and a smaller start for f (Wang et al., 2022, figure 2).
+    """Post-norm for very deep stacks: `n(α x + f(x))` (Wang et al., 2022, figure 2).
 
-    The initial weights of the feed-forward network, and of the value and output projections of the
-    attention, are multiplied by β. In an encoder or a decoder of N layers with b branches each,
-    α = (bN)^¼ and β = (4bN)^-¼; in an encoder beside a decoder of M layers
-    α = 0.81 (N⁴M)^(1/16) and β = 0.87 (N⁴M)^(-1/16). By name `"deep_norm"` in builders, which know
-    their depth.
+    The branch f also starts with smaller weights. The initial weights of the feed-forward network,
+    and of the value and output projections of the attention, are multiplied by β. For a stack of N
+    layers with b branches each, α = (bN)^¼ and β = (4bN)^-¼. For an encoder whose decoder has M
+    layers, α = 0.81 (N⁴M)^(1/16) and β = 0.87 (N⁴M)^(-1/16). In `TransformerEncoder` and
+    `TransformerDecoder`, use `norm="deep_norm"`, which sets N and b.
 
     Args:
-        num_layers: int N, the depth of this stack.
-        num_branches: int b, 2 for attention and feed-forward, 3 with cross-attention.
-        num_decoder_layers: int M, the depth of the decoder that this encoder feeds, or None.
-        scale_initial: bool, whether to multiply initial weights by β. The attention then has to
-            have `value_dense` and `output_dense`, as `MultiHeadAttention` has. Weights that exist
-            before the block is built are left as they are.
+        num_layers: int N, number of layers of this stack.
+        num_branches: int b, 2 for attention and feed-forward network, 3 with cross-attention.
+        num_decoder_layers: int M, number of layers of the decoder that reads this encoder. None if
+            this stack is a decoder, or an encoder without a decoder.
+        scale_initial: bool, whether to multiply initial weights by β. The attention then must have
+            the attributes `value_dense` and `output_dense`, as `MultiHeadAttention` does. Layers
+            that are already built keep their weights.
 
     ```python
     import numpy as np
@@ -306,29 +321,28 @@ class DeepNorm(Residual):
 
     def __post_init__(self):
         checks.check_whole_numbers(self, "num_layers", "num_branches")
-        if self.num_decoder_layers is not None:
-            checks.check_whole_numbers(self, "num_decoder_layers")
+        checks.check_whole_numbers(self, "num_decoder_layers", optional=True)
 
     @property
     def alpha(self):
-        """α, the factor of the stream."""
+        """Return α, the factor of x."""
         if self.num_decoder_layers is None:
             return (self.num_branches * self.num_layers) ** 0.25
         return 0.81 * (self.num_layers**4 * self.num_decoder_layers) ** (1 / 16)
 
     @property
     def beta(self):
-        """β, the factor of initial weights."""
+        """Return β, the factor of initial weights."""
         if self.num_decoder_layers is None:
             return (4 * self.num_branches * self.num_layers) ** -0.25
         return 0.87 * (self.num_layers**4 * self.num_decoder_layers) ** (-1 / 16)
 
-    def initialize(self, attentions, others):
+    def initialize(self, attentions, inner):
         if not self.scale_initial:
             return
         scaled = [layer for attention in attentions for layer in _get_projections(attention)]
-        for layer in others:
-            scaled += getattr(layer, "experts", [layer])
+        for layer in inner:
+            scaled += layer.experts if isinstance(layer, MixtureOfExperts) else [layer]
         for weight in (weight for layer in scaled for weight in layer.weights):
             if weight.name != "bias":
                 _multiply_initial(weight, self.beta)
@@ -338,18 +352,21 @@ class DeepNorm(Residual):
 
 
 def _get_projections(attention):
-    """The layers of `attention` that make values and the output."""
-    found = [
+    """Return the value and output projections of an attention layer.
+
+    In Keras's own `MultiHeadAttention` they are private attributes.
+    """
+    projections = [
         getattr(attention, f"{name}_dense", None) or getattr(attention, f"_{name}_dense", None)
         for name in ("value", "output")
     ]
-    if None in found:
+    if None in projections:
         raise ValueError(
-            f"DeepNorm makes the initial value and output projections smaller, but "
+            f"DeepNorm scales the initial value and output projections, but "
             f"{type(attention).__name__} has no value_dense and output_dense. Give it these "
             "properties, or use DeepNorm(..., scale_initial=False) and initialize them yourself."
         )
-    return found
+    return projections
 
 
 def _multiply_initial(weight, factor):
@@ -358,10 +375,10 @@ def _multiply_initial(weight, factor):
         return
     try:
         float(ops.sum(weight))
-    except TypeError as error:  # what every backend raises for a tensor without a value
+    except TypeError as error:  # every backend raises it for a tensor without a value
         raise RuntimeError(
-            "DeepNorm makes initial weights smaller when its block is built, which here happens "
-            "inside a traced function, too late for it. Build the model first, for example with "
+            "A block with DeepNorm was built inside a traced function, where it cannot scale its "
+            "initial weights. Build the model before, for example with "
             "`model.build((None, None, hidden_dim))`, or call it once."
         ) from error
     weight.assign(ops.multiply(weight, factor))
@@ -378,7 +395,11 @@ NAMES = {
 
 
 def get(identifier):
-    """A `Residual` from an object, its name in `NAMES` or its config."""
+    """Return the residual that the argument `norm` of a block describes.
+
+    `identifier` is a `Residual` (returned unchanged), a name in `NAMES`, such as "pre", or a
+    config.
+    """
     if identifier is None:
-        raise ValueError(f"norm=None: a block needs one of {', '.join(NAMES)}, or a Residual.")
+        raise ValueError(f"norm=None: expected one of {', '.join(NAMES)}, or a Residual.")
     return part.get(identifier, names=NAMES, family="norm", base=Residual)

@@ -1,4 +1,4 @@
-"""`Scan`: blocks that are alike, compiled once for all layers of a stack."""
+"""`Scan`: a stack of equal blocks, which JAX compiles only once."""
 
 import functools
 
@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_attention.blocks.encoder import EncoderBlock
-from keras_attention.blocks.inner_layers import revive_layer
+from keras_attention.blocks.inner_layers import find_mask, revive_layer
 from keras_attention.blocks.rematerialization import (
     Rematerialized,
     call_stateless,
@@ -17,34 +17,34 @@ from keras_attention.blocks.rematerialization import (
 from keras_attention.core import keras_internals
 from keras_attention.core.integer_inputs import IntegerInputs
 
-OF_EACH = ("name", "seed", "build_config", "shared_object_id")  # what blocks need not share
+OF_EACH = ("name", "seed", "build_config", "shared_object_id")  # config keys that may differ
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Scan(IntegerInputs, keras.layers.Layer):
-    """Runs blocks one after another, on JAX as a loop whose body is compiled once.
+    """Runs equal blocks one after another, on JAX as a loop whose body is compiled once.
 
-    Each block keeps weights, dropouts and state of its own, under its own path; while JAX traces a
-    function, they are stacked, and `jax.lax.scan` runs the first block on one slice after another.
-    So the program, and the time to compile it, do not grow with the number of blocks, and its
-    numbers are those of the blocks in a row, dropout included. The stacked weights, and their
-    gradients, take the memory of a second copy for the time of a step.
+    Each block keeps its own weights, dropouts and state, under its own path. When JAX traces a
+    function, the weights of all blocks are stacked, and `jax.lax.scan` runs the first block with
+    the weights of each block in turn. So program size and compile time do not grow with the number
+    of blocks. The results are the same as without the loop, even with dropout. During a step, the
+    stacked weights and their gradients need the memory of a second copy.
 
-    Blocks run one by one, as without this layer, outside of a traced function, on the other
-    backends, and where layers are watched: while attention is recorded, text is generated with a
-    cache, or a model is exported.
+    The blocks run one by one outside of traced functions, on other backends, and while attention is
+    recorded, text is generated with a cache, or a model is exported.
 
     Args:
-        blocks: list of `EncoderBlock`s, `DecoderBlock`s or others of their kind that differ in
-            names and weights alone. Parts that all of them hold, such as a shared position, stay
-            shared.
+        blocks: list of `EncoderBlock`s, `DecoderBlock`s or subclasses that differ only in names and
+            weights. Parts that all blocks share, such as a position, stay shared.
         each_layer: bool, whether to return a list with the output of each block.
 
     Call arguments:
-        inputs: (B, T, D); with `norm="resi_dual"` also a pair of them.
-        encoded, mask, ...: as the blocks take them, the same for all.
+        inputs: (B, T, D), or with `norm="resi_dual"` a pair of such tensors.
+        encoded: (B, S, E), the source of `DecoderBlock`s, else None.
+        mask, encoded_mask, ...: the other call arguments of a block, passed to every block.
 
-    Returns what the last block returns, (B, T, D), with the mask of the inputs.
+    Returns the output of the last block, (B, T, D), with the mask of the inputs. With `each_layer`,
+    a list of the outputs of all blocks.
 
     Raises:
         ValueError: the blocks differ in a setting, or in the number or the shapes of their weights.
@@ -69,11 +69,10 @@ class Scan(IntegerInputs, keras.layers.Layer):
 
     def __init__(self, blocks, each_layer=False, **kwargs):
         if not isinstance(blocks, (list, tuple)) or not blocks:
-            raise ValueError(f"blocks={blocks!r}: expected a list of one block or more.")
+            raise ValueError(f"blocks={blocks!r}: expected a list of one or more blocks.")
         blocks = [revive_layer(f"blocks[{i}]", block) for i, block in enumerate(blocks)]
         check_alike(blocks)
         super().__init__(**{"dtype": blocks[0].dtype_policy, **kwargs})
-        self.supports_masking = True
         self.blocks, self.each_layer = blocks, each_layer
 
     def build(self, inputs_shape, encoded_shape=None):
@@ -95,12 +94,10 @@ class Scan(IntegerInputs, keras.layers.Layer):
         encoded_positions=None,
         training=None,
     ):
-        if encoded is not None and encoded_mask is None:
-            encoded_mask = keras_internals.get_mask(encoded)
-        given = dict(
+        arguments = dict(
             encoded=encoded,
-            mask=EncoderBlock._padding_mask(inputs, mask),
-            encoded_mask=encoded_mask,
+            mask=find_mask(inputs, mask),
+            encoded_mask=None if encoded is None else find_mask(encoded, encoded_mask),
             attention_mask=attention_mask,
             cross_attention_mask=cross_attention_mask,
             segment_ids=segment_ids,
@@ -108,20 +105,27 @@ class Scan(IntegerInputs, keras.layers.Layer):
             positions=positions,
             encoded_positions=encoded_positions,
         )
-        given = {name: value for name, value in given.items() if value is not None}
-        run = self._run_scanned if is_traced(inputs) and not runs_plainly() else self._run_in_a_row
-        outputs = run(self.blocks[0].norm.start(inputs), given, training)
+        arguments = {name: value for name, value in arguments.items() if value is not None}
+        x = self.blocks[0].norm.start(inputs)
+        if is_traced(inputs) and not runs_plainly():
+            outputs = self._run_scanned(x, arguments, training)
+        else:
+            outputs = []
+            for block in self.blocks:
+                x = block(x, training=training, **arguments)
+                outputs.append(x)
         return outputs if self.each_layer else outputs[-1]
 
-    def _run_in_a_row(self, x, given, training):
-        outputs = []
-        for block in self.blocks:
-            x = block(x, training=training, **given)
-            outputs.append(x)
-        return outputs
+    def _run_scanned(self, x, arguments, training):
+        """Run the blocks as one JAX loop, and return a list of outputs.
 
-    def _run_scanned(self, x, given, training):
-        """As `_run_in_a_row`; without `each_layer`, a list of the last output alone."""
+        The list has the output of each block if `each_layer` is set, else only that of the last.
+
+        Args:
+            x: the input of the first block, a tensor or a pair of tensors.
+            arguments: dict of further call arguments of every block.
+            training: bool, as in Keras.
+        """
         first, states = self.blocks[0], [find_state(block) for block in self.blocks]
         shared = self._find_shared(states)
         values = [
@@ -137,14 +141,14 @@ class Scan(IntegerInputs, keras.layers.Layer):
             of_layer = [slices.get(i, value) for i, value in enumerate(values[0])]
             with Rematerialized():
                 x, changed, losses = call_stateless(
-                    first, states[0], of_layer, x, training=training, **given
+                    first, states[0], of_layer, x, training=training, **arguments
                 )
             return x, (x if self.each_layer else None, changed, losses)
 
         if first.remat and training:
             import jax
 
-            run = jax.checkpoint(run, prevent_cse=False)  # in a loop nothing is computed once
+            run = jax.checkpoint(run, prevent_cse=False)  # not needed inside a loop
         x, (outputs, changed, losses) = ops.scan(run, x, stacked)
         for i, after in changed.items():
             for state, value in zip(states, _unstack(after), strict=True):
@@ -159,28 +163,34 @@ class Scan(IntegerInputs, keras.layers.Layer):
         return [tuple(pair) for pair in zip(*outputs, strict=True)]
 
     def _find_shared(self, states):
-        """The places of variables that all blocks hold; refuses blocks whose weights differ."""
+        """Return the set of indices of variables that all blocks share, such as shared positions.
+
+        `states` is a list with a list of variables for each block. Raise a ValueError if these
+        lists differ in number, shape or dtype, or if the blocks share a variable that they change,
+        such as a seed.
+        """
         kinds = [[(tuple(v.shape), v.dtype) for v in state] for state in states]
         for block, of_block in zip(self.blocks, kinds, strict=True):
             if of_block != kinds[0]:
                 raise ValueError(
-                    f"{self.name} runs its blocks as one, and {block.name} has other weights than "
-                    f"{self.blocks[0].name}, in number, shape or dtype. Adapt or quantize all "
-                    "blocks alike, or build the model with scan_layers=False."
+                    f"{self.name} runs its blocks as one loop, but the weights of {block.name} and "
+                    f"{self.blocks[0].name} differ in number, shape or dtype. Adapt or quantize "
+                    "all blocks alike, or build the model with scan_layers=False."
                 )
         trained = {
             id(variable)
             for layer in keras_internals.all_layers(self.blocks[0])
             for variable in keras_internals.trained_variables(layer)
         }
-        shared = set()
-        for i, variables in enumerate(zip(*states, strict=True)):
-            if len({id(variable) for variable in variables}) == 1 < len(states):
-                shared.add(i)
+        shared = {
+            i
+            for i, variables in enumerate(zip(*states, strict=True))
+            if len({id(variable) for variable in variables}) == 1 < len(states)
+        }
         if moving := [states[0][i].path for i in shared if id(states[0][i]) not in trained]:
             raise ValueError(
-                f"{self.name} runs its blocks at once, and they share {moving[0]}, which each of "
-                "them changes. Give each block its own, or build with scan_layers=False."
+                f"{self.name} runs its blocks as one loop, but all blocks share and change "
+                f"{moving[0]}. Give each block its own, or build the model with scan_layers=False."
             )
         return shared
 
@@ -193,23 +203,22 @@ class Scan(IntegerInputs, keras.layers.Layer):
         shape = self.blocks[0].compute_output_shape(*shapes)
         return [shape] * len(self.blocks) if self.each_layer else shape
 
-    def compute_output_spec(self, inputs, *args, **kwargs):
-        specs = [self.blocks[0].compute_output_spec(inputs) for _ in self.blocks]
-        return specs if self.each_layer else specs[-1]
-
     def get_config(self):
-        # with the shapes of the blocks: so they are built alone, and their paths stay
+        # Keep `build_config`: a loaded model then builds the blocks first, so their paths are kept.
         blocks = [keras.saving.serialize_keras_object(block) for block in self.blocks]
         return {**super().get_config(), "blocks": blocks, "each_layer": self.each_layer}
 
 
 def check_alike(blocks):
-    """Refuses blocks that differ in more than names, and says in what."""
+    """Raise a ValueError unless the configs of all blocks are equal, except for names and seeds.
+
+    The message names the first setting that differs.
+    """
     for i, block in enumerate(blocks):
         if not isinstance(block, EncoderBlock):
             raise ValueError(
                 f"blocks[{i}]={block!r}: expected an EncoderBlock, a DecoderBlock or another "
-                "block of their kind."
+                "subclass of EncoderBlock."
             )
     settings = [_find_settings(keras.saving.serialize_keras_object(block)) for block in blocks]
     first = settings[0]
@@ -219,28 +228,31 @@ def check_alike(blocks):
         key = min(k for k in {*first, *of_block} if first.get(k) != of_block.get(k))
         raise ValueError(
             f"{blocks[0].name} and {block.name} differ in {key}: {first.get(key)!r} and "
-            f"{of_block.get(key)!r}. Layers run as one loop only if they are alike: give all the "
-            "same, or build with scan_layers=False."
+            f"{of_block.get(key)!r}. Only equal layers run as one loop. Give all the same, or "
+            "build with scan_layers=False."
         )
 
 
 def _find_settings(config, path=""):
-    """{path: value} of a nested config without what blocks need not share."""
+    """Flatten a nested config to {path: value}, without settings that may differ between blocks.
+
+    `path` is the path of `config` in the whole config, such as `"attention.score"`.
+    """
     if isinstance(config, dict):
         pairs = [(key, value) for key, value in config.items() if key not in OF_EACH]
     elif isinstance(config, (list, tuple)):
         pairs = [(str(i), value) for i, value in enumerate(config)]
     else:
         return {path: config}
-    found = {path: type(config).__name__}
+    settings = {path: type(config).__name__}
     for key, value in pairs:
         inner = path if key == "config" else f"{path}.{key}" if path else key
-        found |= _find_settings(value, inner)
-    return found
+        settings |= _find_settings(value, inner)
+    return settings
 
 
 def is_traced(inputs):
-    """Whether JAX is tracing a function whose values `inputs` are."""
+    """Return whether JAX is tracing the current function, so that `inputs` contains tracers."""
     if keras.backend.backend() != "jax":
         return False
     import jax
@@ -249,7 +261,11 @@ def is_traced(inputs):
 
 
 def _stack(variables, values):
-    """The values of one variable of each block along a new axis, split as each of them is."""
+    """Stack the values of one variable from all blocks on a new first axis.
+
+    `variables` is a list of Keras variables, one of each block, and `values` a list of their
+    values. The result is split over devices like the variables.
+    """
     stacked = _compiled_once("stack")(values)
     layout = keras_internals.layout_of(variables[0])
     if layout is None or keras.distribution.distribution() is None:
@@ -259,15 +275,15 @@ def _stack(variables, values):
 
 
 def _unstack(stacked):
-    """The slices of a tensor along its first axis, as a list."""
+    """Split a tensor along its first axis into a list."""
     return _compiled_once("unstack")(stacked)
 
 
 @functools.cache
 def _compiled_once(name):
-    """`ops.stack` or `ops.unstack` as a function that a traced program has once for each shape.
+    """Return `ops.stack` or `ops.unstack` as a function that JAX compiles once for each shape.
 
-    Otherwise these few operations for each weight would be what grows with the number of blocks.
+    Otherwise a compiled program would contain one such operation for each weight of each block.
     """
     import jax
 

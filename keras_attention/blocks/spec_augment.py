@@ -1,4 +1,4 @@
-"""SpecAugment: what a model must do without in training, and voices that it never heard."""
+"""`SpecAugment`: hides frames and features in training, and shifts the frequencies of voices."""
 
 import keras
 from keras import ops
@@ -6,32 +6,35 @@ from keras import ops
 from keras_attention.core import checks
 from keras_attention.core.part import OwnArguments
 
-_KNEE = 0.8  # the share of the features that a warp multiplies; above, the last one stays
+_KNEE = 0.8  # the fraction of the features below the knee of `SpecAugment._warp`
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class SpecAugment(OwnArguments, keras.layers.Layer):
     """Hides spans of frames and bands of features in training (Park et al., 2019, section 2).
 
-    A span's length is drawn from 0 to `time_mask_size`, and to `time_mask_ratio` of an utterance at
-    most, a band's from 0 to `frequency_mask_size`; then where they lie. Every example has its own.
-    The paper's time warping, which its section 5 finds to matter least, is left out.
+    Each example gets its own random spans and bands. The time warping of the paper is left out. The
+    defaults are the policy *LibriSpeech double* (table 1).
 
     Args:
-        num_time_masks, time_mask_size: int, the paper's m_T and T. The defaults are of its policy
-            LibriSpeech double (table 1).
-        num_frequency_masks, frequency_mask_size: int, m_F and F.
-        time_mask_ratio: float p, from 0 to 1. Gulati et al. (2020) take ten spans of 0.05.
-        frequency_warp: float, from 0 to below 1: frequencies are taken higher or lower by up to
-            this share, as if the speaker's vocal tract were shorter or longer; the highest stay
-            (Jaitly and Hinton, 2013, *Vocal tract length perturbation improves speech
-            recognition*, take 0.1).
-        seed: int.
+        num_time_masks: int, number of spans of frames (m_T in the paper).
+        time_mask_size: int, the maximum length of a span in frames (T).
+        num_frequency_masks: int, number of bands of features (m_F).
+        frequency_mask_size: int, the maximum width of a band in features (F).
+        time_mask_ratio: float from 0 to 1, the maximum length of a span as a fraction of the
+            utterance (p). Gulati et al. (2020) use ten spans of 0.05.
+        frequency_warp: float from 0 to 0.99, the maximum fraction by which frequencies are raised
+            or lowered, as by a shorter or longer vocal tract. The highest frequency does not move
+            (Jaitly and Hinton, 2013, *Vocal tract length perturbation*, use 0.1).
+        seed: int, the seed of the random numbers. None draws a new seed.
 
     Call arguments:
-        inputs: (B, T, F), of mean 0: what is hidden becomes 0.
-        mask: bool (B, T), True = a frame, those of a row first; from the implicit mask.
-        training: bool; without it nothing happens.
+        inputs: (B, T, F), with mean 0. Hidden features become 0.
+        mask: bool (B, T), True = a frame. Padding comes last. Keras fills it from the implicit
+            mask.
+        training: bool. If it is not True, the inputs are returned unchanged.
+
+    Returns (B, T, F), with the mask of the inputs.
 
     ```python
     import numpy as np
@@ -77,7 +80,7 @@ class SpecAugment(OwnArguments, keras.layers.Layer):
         if self.num_frequency_masks and input_shape[-1] < self.frequency_mask_size:
             raise ValueError(
                 f"SpecAugment(frequency_mask_size={self.frequency_mask_size}) was called on "
-                f"{input_shape[-1]} features a frame: choose at most as many."
+                f"{input_shape[-1]} features a frame. Choose a size of at most {input_shape[-1]}."
             )
 
     def call(self, inputs, mask=None, training=None):
@@ -91,19 +94,21 @@ class SpecAugment(OwnArguments, keras.layers.Layer):
         most = ops.minimum(self.time_mask_size + 0.0, self.time_mask_ratio * lengths)
         x = self._warp(inputs) if self.frequency_warp else inputs
         if self.num_time_masks:
-            spans = self._draw(rows, self.num_time_masks, frames, lengths, most)
+            spans = self._sample_spans(rows, self.num_time_masks, frames, lengths, most)
             x = ops.where(ops.expand_dims(spans, axis=2), ops.cast(0, x.dtype), x)
         if self.num_frequency_masks:
             size = self.frequency_mask_size + 0.0
-            bands = self._draw(rows, self.num_frequency_masks, features, features + 0.0, size)
+            bands = self._sample_spans(
+                rows, self.num_frequency_masks, features, features + 0.0, size
+            )
             x = ops.where(ops.expand_dims(bands, axis=1), ops.cast(0, x.dtype), x)
         return x
 
     def _warp(self, inputs):
-        """Each example with features of neighbouring frequencies, by linear interpolation.
+        """Stretch features (B, T, F) along the frequency axis by a random factor a for each row.
 
-        Feature f is taken from a · f, up to a knee at four fifths of all, and from there on a line
-        that ends where features do.
+        Up to a frequency called the knee, the new feature f is the old feature a · f, linearly
+        interpolated. Above the knee, the map is linear such that the last feature does not move.
         """
         rows, features = ops.shape(inputs)[0], inputs.shape[-1]
         share = keras.random.uniform((rows, 1), -1.0, 1.0, "float32", seed=self._generator)
@@ -117,22 +122,22 @@ class SpecAugment(OwnArguments, keras.layers.Layer):
         weights = ops.cast(ops.maximum(1.0 - distance, 0.0), inputs.dtype)  # (B, from, to)
         return ops.matmul(inputs, weights)
 
-    def _draw(self, rows, count, places, length, most):
-        """Which of `places` lie in one of `count` spans: bool (B, places).
+    def _sample_spans(self, rows, count, size, length, most):
+        """Return random spans of positions in each row, as bool (rows, size), True inside a span.
 
         Args:
-            length: float or (B, 1), the places that spans may lie in.
-            most: float or (B, 1), the longest span.
+            rows: int, number of rows.
+            count: int, number of spans in each row. They may overlap.
+            size: int, number of positions in each row.
+            length: float or (rows, 1). A span ends before this position of its row.
+            most: float or (rows, 1), the maximum number of positions in a span.
         """
         drawn = keras.random.uniform((2, rows, count), dtype="float32", seed=self._generator)
-        size = ops.floor(drawn[0] * (ops.floor(most) + 1.0))
-        start = ops.floor(drawn[1] * (length - size + 1.0))
-        place = ops.reshape(ops.arange(places, dtype="float32"), (1, 1, -1))
-        start, size = ops.expand_dims(start, axis=2), ops.expand_dims(size, axis=2)
-        return ops.any(ops.logical_and(place >= start, place < start + size), axis=1)
+        span = ops.floor(drawn[0] * (ops.floor(most) + 1.0))
+        start = ops.floor(drawn[1] * (length - span + 1.0))
+        index = ops.reshape(ops.arange(size, dtype="float32"), (1, 1, -1))
+        start, span = ops.expand_dims(start, axis=2), ops.expand_dims(span, axis=2)
+        return ops.any(ops.logical_and(index >= start, index < start + span), axis=1)
 
     def compute_output_shape(self, input_shape):
         return input_shape
-
-    def compute_output_spec(self, inputs, mask=None, training=None):
-        return keras.KerasTensor(inputs.shape, self.compute_dtype)

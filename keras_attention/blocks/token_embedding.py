@@ -1,4 +1,4 @@
-"""Embeddings of tokens and of segments, and dropout of whole tokens."""
+"""Embeddings of tokens and of segments."""
 
 import math
 
@@ -8,55 +8,57 @@ from keras import ops
 
 from keras_attention import masks, positions
 from keras_attention.attention.projection import ProjectionOwner
+from keras_attention.blocks.dropout import TokenDropout
 from keras_attention.blocks.inner_layers import revive_layer
 from keras_attention.core import checks, scope
 from keras_attention.core.integer_inputs import IntegerInputs
 from keras_attention.core.part import OwnArguments
 from keras_attention.core.shapes import merge_tokens, prepend_batch
 from keras_attention.core.sharing import serialize_shared
+from keras_attention.core.special_ids import Padding
 from keras_attention.core.token_layout import pin_tokens
 from keras_attention.core.weight_axes import name_axes
 from keras_attention.positions.indices import to_numpy_or_none
 
-PADDING = (None, "none", "right")  # what may be promised of the ids
+PADDING = (None, "none", "right")
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class TokenEmbedding(OwnArguments, IntegerInputs, keras.layers.Layer):
     """Looks tokens up in a table and adds their positions (Vaswani et al., 2017, section 3.4).
 
-    Called with `reverse=True` it goes back: the logit of each token is the inner product of a
-    vector and the token's row. Input and output of a language model are tied in this way (Press
-    and Wolf, 2017).
+    With `reverse=True` it computes logits instead: the inner products of each vector with all rows
+    of the table. This ties input and output of a language model (Press and Wolf, 2017).
 
     Args:
-        vocabulary_size: int, rows of the table.
-        hidden_dim: int, D.
-        position: a part of `keras_attention.positions` that is added to the tokens, its name, its
-            config, or None.
+        vocabulary_size: int, number of token ids, the rows of the table.
+        hidden_dim: int D, the size of a vector.
+        position: an encoding of `keras_attention.positions` that is added to the tokens, or its
+            name or config. None adds no position.
         scale: bool, whether the vectors are multiplied by √D before the position is added.
-        dropout: float, applied to the sum.
-        embeddings_initializer: a Keras initializer.
-        logit_bias: bool, whether each token's logit has a learned bias (BERT).
-        logit_scale: float, what logits are multiplied by, before the bias (T5: D^-½).
-        logit_soft_cap: float above 0, or None. Logits become `cap · tanh(logits / cap)`, after the
-            bias, so that none is larger (Gemma 2, 2024, section 2).
-        table: the `table` of another `TokenEmbedding`, to share it; None makes one. A loaded model
-            has one table; `keras.models.clone_model` copies it into each layer.
-        padding_id: int, the id that is no token, and is masked; None where every id is a token.
-        padding: a promise about the ids of every call: `"none"`, that none is `padding_id`, so that
-            there is no mask; `"right"`, that it comes after the tokens of a row alone, which
-            changes nothing here (attention with the same promise takes lengths in place of the
-            mask); or None for no promise. A call outside of a compiled function checks its ids; in
-            `fit` and `predict` a promise that is broken gives wrong numbers without a word.
+        dropout: float, the dropout rate for the sum.
+        embeddings_initializer: a Keras initializer for the table.
+        logit_bias: bool, whether logits have a learned bias for each token (BERT).
+        logit_scale: float, multiplies logits before the bias is added (T5: D^-½).
+        logit_soft_cap: positive float. Logits become `cap · tanh(logits / cap)`, after the bias
+            (Gemma 2, 2024, section 2). None leaves them unchanged.
+        table: the `table` of another `TokenEmbedding`, to share its weights. None makes a new
+            table. A table stays shared when a model is saved and loaded, but not when
+            `keras.models.clone_model` copies the model.
+        padding_id: int, the id of padding, which is masked. None if every id is a token.
+        padding: where padding may be. None allows it anywhere. `"none"`: `padding_id` never occurs,
+            so there is no mask. `"right"`: it occurs only at the end of a row, which lets attention
+            use lengths instead of a mask. Ids that violate this raise an error, but not in compiled
+            functions, such as in `fit` and `predict`, whose results are then wrong.
 
     Call arguments:
-        inputs: int token ids (B, T); with `reverse=True` vectors (B, T, D).
-        positions: int (T,) or (B, T), where the tokens are. Default: 0, 1, 2, ...
-        reverse: bool, whether to go from vectors to logits.
+        inputs: int token ids (B, T), or with `reverse=True` vectors (B, T, D).
+        positions: int (T,) or (B, T), the positions of the tokens. None is 0, 1, 2, ...
+        reverse: bool, whether to compute logits.
 
-    Returns (B, T, D), with the mask `inputs != padding_id`, if any id is one and may come; or
-    logits (B, T, vocabulary_size), float32, with the mask of the inputs.
+    Returns (B, T, D), with the mask `inputs != padding_id`. There is no mask with `padding_id=None`
+    or `padding="none"`. With `reverse=True`, float32 logits (B, T, vocabulary_size), with the mask
+    of the inputs.
 
     ```python
     import numpy as np
@@ -93,55 +95,53 @@ class TokenEmbedding(OwnArguments, IntegerInputs, keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.supports_masking = True
         self.logit_soft_cap = logit_soft_cap
-        if logit_soft_cap is not None:
-            checks.check_number(self, "logit_soft_cap", above=0)
+        checks.check_number(self, "logit_soft_cap", above=0, optional=True)
         self.vocabulary_size, self.hidden_dim = vocabulary_size, hidden_dim
         self.padding_id = checks.check_padding_id(type(self).__name__, padding_id)
         if isinstance(vocabulary_size, int) and (padding_id or 0) >= vocabulary_size:
             raise ValueError(
-                f"{type(self).__name__}: padding_id={padding_id} is no id of a vocabulary of "
-                f"{vocabulary_size}; give one from 0 to {vocabulary_size - 1}, or None."
+                f"TokenEmbedding(padding_id={padding_id}) with vocabulary_size={vocabulary_size}: "
+                f"expected an id from 0 to {vocabulary_size - 1}, or None."
             )
         self.padding = padding
         checks.check_choice(self, "padding", PADDING)
         if padding == "right" and padding_id is None:
             raise ValueError(
-                f"{type(self).__name__}: padding='right' with padding_id=None, where no id is "
-                "padding. Give padding='none', or leave padding out."
+                "TokenEmbedding(padding='right', padding_id=None): without a padding id there is "
+                "no padding. Give padding='none', or leave padding out."
             )
         self.position = check_embedded(positions.get(position, dtype=self.dtype_policy))
         self.scale, self.dropout = scale, dropout
         self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
         self.logit_bias, self.logit_scale = logit_bias, logit_scale
-        self._table = self._make_table() if table is None else self._shared_table(table)
+        if table is None:
+            self._table = keras.layers.Embedding(
+                vocabulary_size,
+                hidden_dim,
+                embeddings_initializer=self.embeddings_initializer,
+                dtype=self.dtype_policy,
+                name="table",
+            )
+        else:
+            self._table = self._check_table(table)
         self._dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 
-    def _make_table(self):
-        return keras.layers.Embedding(
-            self.vocabulary_size,
-            self.hidden_dim,
-            embeddings_initializer=self.embeddings_initializer,
-            dtype=self.dtype_policy,
-            name="table",
-        )
-
-    def _shared_table(self, table):
+    def _check_table(self, table):
         table = revive_layer("table", table)
         is_table = isinstance(table, keras.layers.Embedding)
         size = (table.input_dim, table.output_dim) if is_table else (None, None)
         if size != (self.vocabulary_size, self.hidden_dim):
             raise ValueError(
-                f"table has (rows, columns) {size}, and {self.name} needs (vocabulary_size, "
-                f"hidden_dim) {(self.vocabulary_size, self.hidden_dim)}. A shared table has "
-                "the size of both."
+                f"table has (rows, columns) {size}, but {self.name} needs (vocabulary_size, "
+                f"hidden_dim) {(self.vocabulary_size, self.hidden_dim)}. Give both embeddings the "
+                "same sizes."
             )
         return table
 
     @property
     def table(self):
-        """The `keras.layers.Embedding` with a row for each token, to be shared."""
+        """Return the `keras.layers.Embedding` of the tokens, to share it with another layer."""
         return self._table
 
     def build(self, input_shape):
@@ -171,23 +171,23 @@ class TokenEmbedding(OwnArguments, IntegerInputs, keras.layers.Layer):
         return self._dropout_layer(pin_tokens(x), training=training)
 
     def _logits(self, x):
-        """`cap(logit_scale · x Eᵀ + bias)`: (B, T, D) to (B, T, vocabulary_size), float32."""
+        """Compute the logits, float32 (B, T, V), of vectors x (B, T, D).
+
+        The logits are `cap(logit_scale · x Eᵀ + bias)`, where E is the table (V, D).
+        """
         shape = prepend_batch(x, ops.shape(x)[1], self.vocabulary_size)
         x = merge_tokens(x)
         if self.logit_scale != 1:
             x = ops.multiply(x, ops.cast(self.logit_scale, x.dtype))
-        logits = ops.cast(inner_products(x, self._rows()), "float32")
+        table = self._table.embeddings
+        if self._table.quantization_mode is not None:  # only a lookup returns floats then
+            table = self._table(ops.arange(self.vocabulary_size, dtype="int32"))
+        logits = ops.cast(inner_products(x, table), "float32")
         if self.logit_bias:
             logits = ops.add(logits, ops.cast(self.bias, "float32"))
         if self.logit_soft_cap is not None:
             logits = self.logit_soft_cap * ops.tanh(logits / self.logit_soft_cap)
         return pin_tokens(ops.reshape(logits, shape), "vocabulary")
-
-    def _rows(self):
-        """The table (V, D) as floats; of a quantized one every row is looked up."""
-        if self._table.quantization_mode is None:
-            return self._table.embeddings
-        return self._table(ops.arange(self.vocabulary_size, dtype="int32"))
 
     def compute_mask(self, inputs, previous=None):
         if len(inputs.shape) > 2:
@@ -203,7 +203,7 @@ class TokenEmbedding(OwnArguments, IntegerInputs, keras.layers.Layer):
         if reverse:
             return keras.KerasTensor(self.compute_output_shape(inputs.shape, True), "float32")
         embedded = keras.KerasTensor(self.compute_output_shape(inputs.shape), self.compute_dtype)
-        if isinstance(self.position, keras.layers.Layer):  # one with a table may find it too long
+        if isinstance(self.position, keras.layers.Layer):  # raises if a table is too short
             self.position.compute_output_spec(embedded, positions)
         return embedded
 
@@ -211,13 +211,11 @@ class TokenEmbedding(OwnArguments, IntegerInputs, keras.layers.Layer):
         return {**super().get_config(), "table": serialize_shared(self._table)}
 
 
-def check_padding(owner, ids, padding_id, padding):
-    """Refuses ids that break the promise `padding`, where their values are known.
+def check_padding(name, ids, padding_id, padding):
+    """Raise an error if ids (B, T) violate the `padding` of a `TokenEmbedding`.
 
-    Args:
-        owner: str, what the message calls the layer. ids: int (B, T). padding_id: int, or None.
-        padding: `"none"`, no id is `padding_id`; `"right"`, it comes after the tokens of a row
-            alone; None, anything.
+    Traced ids have no values, so they are not checked. `name` is the name of the layer, and
+    `padding_id` and `padding` are its settings.
     """
     values = None if None in (padding, padding_id) else to_numpy_or_none(ids)
     if values is None or values.ndim != 2:
@@ -226,16 +224,20 @@ def check_padding(owner, ids, padding_id, padding):
     wrong = ~tokens if padding == "none" else ~tokens[:, :-1] & tokens[:, 1:]
     rows = np.flatnonzero(wrong.any(axis=1))
     if len(rows):
-        promised = "has no padding" if padding == "none" else "has padding after its tokens alone"
+        expected = "no padding" if padding == "none" else "padding only after the tokens"
         raise ValueError(
-            f"{owner} was given ids with padding_id={padding_id} in row {rows[0]}, and "
-            f"padding={padding!r} promises that a row {promised}. Build the model without the "
-            "promise, or give rows that keep it."
+            f"{name} got ids with padding_id={padding_id} in row {rows[0]}, but has "
+            f"padding={padding!r}: expected {expected}. Build the model with padding=None, or "
+            "change the rows."
         )
 
 
 def check_embedded(position):
-    """`position`, if it is None or one that is added to tokens; an error otherwise."""
+    """Return a position encoding, or raise a ValueError if it cannot be added to embeddings.
+
+    Encodings that rotate queries and keys or bias scores work inside attention. None is returned
+    unchanged.
+    """
     if position is not None and position.roles != {"embed"}:
         raise ValueError(
             f"position={position!r} works inside attention ({', '.join(sorted(position.roles))}) "
@@ -246,36 +248,32 @@ def check_embedded(position):
 
 
 def inner_products(x, table):
-    """The inner products of vectors (..., D) with all rows of a table (V, D): (..., V).
+    """Return the inner products (..., V) of vectors (..., D) with all rows of a table (V, D).
 
-    A model that decodes asks for one row at a time, and then for all of the table: as `E xᵀ` it is
-    read once in order. Everything else, and files of other runtimes, have the plain product.
+    Decoding often has only one vector x. The product is then `E xᵀ` for the table E, which reads
+    the table in memory order.
     """
-
     if len(x.shape) > 2 and scope.current(scope.Decoding) is None:
         return ops.matmul(x, ops.transpose(table))
     x = ops.reshape(x, (-1, table.shape[1]))
 
-    def product():
-        return ops.einsum("md,vd->mv", x, table)
-
     if scope.current(scope.Decoding) is None or scope.current(scope.Export) is not None:
-        return product()
+        return ops.einsum("md,vd->mv", x, table)
     shape = (-1, table.shape[0])
     return ops.cond(
         ops.equal(ops.shape(x)[0], 1),
         lambda: ops.reshape(ops.matmul(table, ops.transpose(x)), shape),
-        lambda: ops.reshape(product(), shape),
+        lambda: ops.reshape(ops.einsum("md,vd->mv", x, table), shape),
     )
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class SegmentEmbedding(OwnArguments, IntegerInputs, ProjectionOwner):
-    """Adds to each token a learned vector for its segment (Devlin et al., 2019, figure 2).
+    """Adds a learned vector for its segment to each token (Devlin et al., 2019, figure 2).
 
     Args:
-        num_segments: int, how many kinds of segments there are, such as 2 for pairs of sentences.
-        embeddings_initializer: a Keras initializer.
+        num_segments: int, number of segment types, such as 2 for pairs of sentences.
+        embeddings_initializer: a Keras initializer for the segment vectors.
 
     Call arguments:
         inputs: (B, T, D).
@@ -320,57 +318,16 @@ class SegmentEmbedding(OwnArguments, IntegerInputs, ProjectionOwner):
     def compute_output_shape(self, inputs_shape, segment_ids_shape):
         return inputs_shape
 
-    def compute_output_spec(self, inputs, segment_ids):
-        return keras.KerasTensor(inputs.shape, self.compute_dtype)
 
+def find_padding(layers):
+    """Return the padding id of the first `TokenEmbedding` in a list of layers, as a `Padding`.
 
-@keras.saving.register_keras_serializable(package="keras_attention")
-class TokenDropout(OwnArguments, keras.layers.Layer):
-    """Replaces token ids by the unknown id, so that a model learns to cope with unknown words.
-
-    (Iyyer et al., 2015, section 3.2, *word dropout*.) Padding stays padding.
-
-    Args:
-        rate: float, the share of tokens replaced in training.
-        unknown_id: int, what replaces them.
-        seed: int.
-        padding_id: int, the id that is no token, or None where every id is one.
-
-    Call arguments:
-        inputs: int token ids (B, T). Returns the same shape and dtype.
-
-    ```python
-    import numpy as np
-    import keras_attention as ka
-
-    ids = np.array([[5, 7, 9, 0]])
-    assert np.array_equal(ka.blocks.TokenDropout(0.99)(ids), ids)  # nothing happens at inference
-    assert np.array_equal(ka.blocks.TokenDropout(1.0)(ids, training=True), [[1, 1, 1, 0]])
-    ```
+    A `TokenDropout` before the embedding has the same id, so its id is used. The id is 0 if the
+    list has neither.
     """
-
-    own_arguments = ("rate", "unknown_id", "seed", "padding_id")
-
-    def __init__(self, rate, unknown_id=1, seed=None, padding_id=0, **kwargs):
-        if not 0 <= rate <= 1:
-            raise ValueError(f"rate={rate}: expected the share of tokens to drop, from 0 to 1.")
-        kwargs.setdefault("dtype", "int32")
-        super().__init__(**kwargs)
-        self.supports_masking = True
-        self.rate, self.unknown_id, self.seed = rate, unknown_id, seed
-        self.padding_id = checks.check_padding_id(type(self).__name__, padding_id)
-        self._generator = keras.random.SeedGenerator(seed) if rate else None
-
-    def call(self, inputs, training=None):
-        if not training or not self.rate:
-            return inputs
-        drawn = keras.random.uniform(ops.shape(inputs), dtype="float32", seed=self._generator)
-        dropped, tokens = ops.less(drawn, self.rate), masks.token_mask(inputs, self.padding_id)
-        dropped = dropped if tokens is None else ops.logical_and(dropped, tokens)
-        return ops.where(dropped, ops.cast(self.unknown_id, inputs.dtype), inputs)
-
-    def compute_output_spec(self, inputs, training=None):
-        return keras.KerasTensor(inputs.shape, inputs.dtype)
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
+    for layer in layers:
+        if isinstance(layer, TokenEmbedding):
+            return Padding(layer.padding_id, layer.padding != "none")
+        if isinstance(layer, TokenDropout):
+            return Padding(layer.padding_id)
+    return Padding()

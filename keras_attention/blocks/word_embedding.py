@@ -1,4 +1,4 @@
-"""Embeddings of words by their characters, alone and beside a table of words."""
+"""Embeddings of words from their characters, and their combination with word embeddings."""
 
 import keras
 from keras import ops
@@ -6,7 +6,7 @@ from keras import ops
 from keras_attention import masks
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer
-from keras_attention.blocks.padding import find_padding
+from keras_attention.blocks.token_embedding import find_padding
 from keras_attention.core.integer_inputs import IntegerInputs
 from keras_attention.core.part import OwnArguments
 from keras_attention.core.shapes import merge_tokens, merges_tokens, part_tokens
@@ -14,19 +14,21 @@ from keras_attention.core.shapes import merge_tokens, merges_tokens, part_tokens
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class CharacterEmbedding(OwnArguments, IntegerInputs, ProjectionOwner):
-    """Character convolutions, the maximum over each word (Kim et al., 2016, section 2.2).
+    """Embeds words by their spelling, for words that a vocabulary lacks (Kim et al., 2016, 2.2).
+
+    The layer convolves the embeddings of the characters and takes the maximum over each word.
 
     Args:
-        vocabulary_size: int, number of character ids; id 0 is padding.
-        hidden_dim: int, the size of a character's vector.
-        filters: int, the number of filters of each width.
-        widths: tuple of ints, how many characters a filter of each kind sees.
-        dropout: float, applied to the characters' vectors.
+        vocabulary_size: int, number of character ids. Id 0 is padding.
+        hidden_dim: int, the size of the character embeddings.
+        filters: int, number of filters of each width.
+        widths: tuple of ints, the widths of the filters in characters.
+        dropout: float, the dropout rate for character embeddings.
 
     Call arguments:
-        inputs: int character ids (B, T, C), a word's characters padded with 0 to C.
+        inputs: int character ids (B, T, C), each word padded with 0 to C characters.
 
-    Returns (B, T, len(widths) · filters), with the mask of words that have a character.
+    Returns (B, T, len(widths) · filters), with a mask of the words that have characters.
 
     ```python
     import numpy as np
@@ -45,7 +47,6 @@ class CharacterEmbedding(OwnArguments, IntegerInputs, ProjectionOwner):
         self, vocabulary_size, hidden_dim=32, filters=64, widths=(2, 3, 4), dropout=0.0, **kwargs
     ):
         super().__init__(**kwargs)
-        self.supports_masking = True
         self.input_spec = keras.layers.InputSpec(ndim=3)
         self.vocabulary_size, self.hidden_dim = vocabulary_size, hidden_dim
         self.filters, self.widths, self.dropout = filters, tuple(widths), dropout
@@ -53,15 +54,10 @@ class CharacterEmbedding(OwnArguments, IntegerInputs, ProjectionOwner):
             vocabulary_size, hidden_dim, **self._projection_arguments("table")
         )
         self._dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        settings = dict(padding="same", data_format="channels_last", activation="relu")
         self._convolutions = [
             keras.layers.Conv1D(
-                filters,
-                width,
-                padding="same",
-                data_format="channels_last",
-                activation="relu",
-                dtype=self.dtype_policy,
-                name=f"width_{width}",
+                filters, width, **settings, dtype=self.dtype_policy, name=f"width_{width}"
             )
             for width in self.widths
         ]
@@ -78,10 +74,10 @@ class CharacterEmbedding(OwnArguments, IntegerInputs, ProjectionOwner):
         visible = ops.expand_dims(visible, axis=-1)
         x = ops.multiply(self._table(characters), visible)  # (B·T, C, E) or (B, T, C, E)
         x = self._dropout_layer(x, training=training)
-        # after the ReLU every output is at least 0: a padded place of 0 never exceeds the maximum
-        found = [ops.multiply(_convolve(each, x), visible) for each in self._convolutions]
-        found = ops.concatenate([ops.max(each, axis=-2) for each in found], axis=-1)
-        return part_tokens(found, inputs, length, len(self.widths) * self.filters)
+        # After the ReLU no output is negative, so zeros at padding do not change the maximum.
+        features = [ops.multiply(_convolve(each, x), visible) for each in self._convolutions]
+        features = ops.concatenate([ops.max(each, axis=-2) for each in features], axis=-1)
+        return part_tokens(features, inputs, length, len(self.widths) * self.filters)
 
     def compute_mask(self, inputs, previous=None):
         return ops.any(ops.not_equal(inputs, 0), axis=-1)
@@ -89,12 +85,9 @@ class CharacterEmbedding(OwnArguments, IntegerInputs, ProjectionOwner):
     def compute_output_shape(self, input_shape):
         return (*input_shape[:2], len(self.widths) * self.filters)
 
-    def compute_output_spec(self, inputs, training=None):
-        return keras.KerasTensor(self.compute_output_shape(inputs.shape), self.compute_dtype)
-
 
 def _convolve(convolution, x):
-    """What a `Conv1D` with a ReLU makes of (B·T, C, E), or of each word of (B, T, C, E)."""
+    """Call a `Conv1D` with a ReLU on (B·T, C, E), or on each word of (B, T, C, E)."""
     if len(x.shape) == 3:
         return convolution(x)
     kernel = ops.expand_dims(convolution.kernel, axis=0)
@@ -104,20 +97,23 @@ def _convolve(convolution, x):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class WordEmbedding(OwnArguments, IntegerInputs, ProjectionOwner):
-    """Joins the vectors of a word and of its characters (Ma and Hovy, 2016, section 2.3).
+    """Embeds words by a table and by their characters together (Ma and Hovy, 2016, section 2.3).
 
-    The two are concatenated and projected to `hidden_dim`.
+    The layer concatenates both embeddings of a word, and projects the result to `hidden_dim`.
 
     Args:
-        tokens: a layer from ids (B, T) to (B, T, D), such as `TokenEmbedding`.
-        characters: a layer from ids (B, T, C) to (B, T, F), such as `CharacterEmbedding`.
-        hidden_dim: int D, the width of the result.
+        tokens: a layer from word ids (B, T) to (B, T, D), such as `TokenEmbedding`.
+        characters: a layer from character ids (B, T, C) to (B, T, F), such as `CharacterEmbedding`.
+        hidden_dim: int, the width of the output.
 
     Call arguments:
-        tokens: int (B, T); characters: int (B, T, C).
-        positions: int (T,) or (B, T), where the tokens are, for `tokens`. Default: 0, 1, 2, ...
+        tokens: int word ids (B, T).
+        characters: int character ids (B, T, C).
+        positions: int (T,) or (B, T), the positions of the words, passed to the layer `tokens`.
+            None is 0, 1, 2, ...
 
-    Returns (B, T, D), with the mask of the tokens, by the `padding_id` of their layer (else 0).
+    Returns (B, T, hidden_dim), with a mask that hides the `padding_id` of the layer `tokens`, or 0
+    if that layer has none.
 
     ```python
     import numpy as np
@@ -134,7 +130,6 @@ class WordEmbedding(OwnArguments, IntegerInputs, ProjectionOwner):
 
     def __init__(self, tokens, characters, hidden_dim, **kwargs):
         super().__init__(**kwargs)
-        self.supports_masking = True
         self.input_spec = keras.layers.InputSpec(ndim=2)
         self.tokens = revive_layer("tokens", tokens)
         self.characters = revive_layer("characters", characters)
@@ -152,8 +147,8 @@ class WordEmbedding(OwnArguments, IntegerInputs, ProjectionOwner):
         self._projection.build((None, width))
 
     def call(self, tokens, characters, positions=None, training=None):
-        given = {} if positions is None else {"positions": positions}
-        x = self.tokens(tokens, training=training, **given)
+        arguments = {} if positions is None else {"positions": positions}
+        x = self.tokens(tokens, training=training, **arguments)
         spelling = self.characters(characters, training=training)
         x = ops.concatenate([x, spelling], axis=2)
         length = ops.shape(x)[1]
@@ -164,6 +159,3 @@ class WordEmbedding(OwnArguments, IntegerInputs, ProjectionOwner):
 
     def compute_output_shape(self, tokens_shape, characters_shape):
         return (*tokens_shape, self.hidden_dim)
-
-    def compute_output_spec(self, tokens, characters, positions=None, training=None):
-        return keras.KerasTensor((*tokens.shape, self.hidden_dim), self.compute_dtype)

@@ -1,7 +1,6 @@
 """The command line: `keras-attention`, or `python -m keras_attention`.
 
-One file per command, per task, and per idea that they share. Modules here import Keras and
-TensorFlow inside functions or are themselves imported inside functions, so that `--help` is quick.
+To keep `--help` fast, Keras and TensorFlow are only imported when a command runs.
 """
 
 import os
@@ -10,27 +9,32 @@ import sys
 
 
 def main(arguments=None):
-    """Runs the command in `arguments` (by default the process's own) and exits."""
+    """Run a command, and exit the process with its exit code.
+
+    Args:
+        arguments: list of str, the words of the command. None uses the arguments of the process.
+    """
     from keras_attention.cli.app import app
     from keras_attention.cli.console import run_command
 
     if arguments is None:
-        sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be UTF-8
+        sys.stdout.reconfigure(errors="backslashreplace")  # file names may not be valid UTF-8
         _mute_native_code()
 
     def command():
         if wrong := [word for word in arguments or () if "\0" in word]:
-            raise ValueError(f"{wrong[0]!r} holds a NUL, which no argument of a program can.")
+            raise ValueError(f"{wrong[0]!r} contains a NUL character: leave it out.")
         return app(arguments, prog_name="keras-attention", standalone_mode=False)
 
-    given = sys.argv[1:] if arguments is None else arguments
-    sys.exit(run_command(command, str(given[0]) if given else None))
+    words = sys.argv[1:] if arguments is None else arguments
+    sys.exit(run_command(command, str(words[0]) if words else None))
 
 
 def finish_training():
-    """Exports and tests a run that another backend has trained; the arguments come by a pipe.
+    """Export and test a model that was trained on another backend.
 
-    See `keras_attention.cli.mesh.finish_with_tensorflow`.
+    This is the entry point of the process that `keras_attention.cli.mesh.finish_with_tensorflow`
+    starts. The process reads the pickled arguments of `cli.train.train` from stdin.
     """
     from keras_attention.cli.console import run_command
 
@@ -46,7 +50,7 @@ def finish_training():
 
 
 def _mute_native_code():
-    """Takes TensorFlow's C++ log lines off the terminal; Python still writes to it."""
+    """Discard the log messages of TensorFlow's C++ code, but not those of Python."""
     from keras_attention.cli.console import DEBUG
 
     if os.environ.get(DEBUG):

@@ -1,4 +1,4 @@
-"""The commands. Each imports its work when it runs, so that help is quick."""
+"""The commands and their options. To keep `--help` fast, imports are inside the commands."""
 
 import dataclasses
 import pathlib
@@ -8,6 +8,8 @@ import typer
 
 from keras_attention.cli.mesh import read_mesh
 from keras_attention.cli.option_classes import (
+    DEVICES,
+    TRAIN_PANELS,
     PredictOptions,
     RecipeOptions,
     SourceOptions,
@@ -15,7 +17,7 @@ from keras_attention.cli.option_classes import (
 )
 from keras_attention.cli.options import (
     EPOCHS,
-    LENGTH,
+    FILE_FORMATS,
     SEED,
     Builder,
     Column,
@@ -36,6 +38,7 @@ from keras_attention.cli.options import (
     find_file,
     find_preset,
 )
+from keras_attention.tasks.recipes.recipe import LONGEST
 
 app = typer.Typer(
     help="Train, check, use and export attention models.",
@@ -47,53 +50,62 @@ app = typer.Typer(
 
 @app.command()
 def demo(
-    name: Annotated[Demo, typer.Argument(help="What to show.")] = "digits",
+    name: Annotated[Demo, typer.Argument(help="Name of the demo: digits or dates.")] = "digits",
     output: Annotated[
         pathlib.Path | None,
-        typer.Option(help="Folder to fill; an older demo is replaced. Default in runs."),
+        typer.Option(help="Output folder. An older demo is replaced. Default: a folder in runs."),
     ] = None,
     epochs: Annotated[int | None, EPOCHS] = None,
     seed: Annotated[int | None, SEED] = None,
 ):
-    """Train on data that is always at hand: no network, a few minutes a model.
+    """Train a small model in a few minutes, without a download.
 
-    digits: a small vision transformer on handwritten digits. dates: dates as people write them in
-    many languages to ISO 8601, by a recurrent network with attention and by a Transformer.
+    digits: a vision transformer that recognizes handwritten digits. dates: a recurrent network with
+    attention and a Transformer that convert dates in many languages to ISO 8601.
     """
     from keras_attention.cli import demo as command
 
     command.demo(name, output, {"epochs": epochs, "seed": seed})
 
 
-@app.command(cls=command_with(SourceOptions, RecipeOptions))
+@app.command(
+    cls=command_with(SourceOptions, RecipeOptions, panels=TRAIN_PANELS), epilog=FILE_FORMATS
+)
 def train(
     ctx: typer.Context,
     builder: Builder,
-    output: Annotated[pathlib.Path, typer.Option(help="Folder to fill: new, empty or unfinished.")],
+    output: Annotated[
+        pathlib.Path, typer.Option(help="Output folder: new, empty, or of an unfinished run.")
+    ],
     preset: Annotated[
         str | None,
         typer.Option(
-            "--from", help="Folder or name of a trained model, or hf://ID, to go on from."
+            "--from", help="Trained model to continue from: its folder or name, or hf://ID."
         ),
     ] = None,
     mesh: Annotated[
         str | None,
         typer.Option(
-            help="Train on several devices, with JAX: data=4,model=2 shares a batch among four, "
-            "and layers among two of each.",
+            help="Train on several devices with JAX. data=4,model=2 divides batches among four "
+            "groups of devices, and layers among the two devices of each group.",
             callback=read_mesh,
+            rich_help_panel=DEVICES,
         ),
     ] = None,
     fully_sharded: Annotated[
-        bool, typer.Option(help="With --mesh: weights are shared among those of data, too.")
+        bool,
+        typer.Option(
+            help="With --mesh: divide weights among the data groups, too.", rich_help_panel=DEVICES
+        ),
     ] = False,
 ):
-    """Train a model, test it, export it and write its card. Run again to go on after a stop.
+    """Train a model, test it, export it and write its card.
 
-    Numbers that are not given come from keras_attention/tasks/recipes/.
+    After an interruption, run the same command again to resume. Options that are left out have a
+    default for each task, see keras_attention/tasks/recipes/.
     """
     source, numbers = ctx.obj
-    source = source.describe()
+    keywords = source.list_keywords()  # checks the files before Keras is imported
 
     from keras_attention.cli import train as command
     from keras_attention.cli.sources import Source
@@ -101,7 +113,7 @@ def train(
     command.train(
         builder,
         output,
-        Source(**source),
+        Source(**keywords),
         dataclasses.asdict(numbers),
         preset=preset,
         mesh=mesh,
@@ -114,7 +126,7 @@ def evaluate(
     preset: Preset,
     dataset: Dataset = None,
     file: data_file("score") = None,
-    split: Annotated[str, typer.Option(help="train, dev or test.")] = "test",
+    split: Annotated[str, typer.Option(help="Split to score: train, dev or test.")] = "test",
     label_column: Column = None,
     text_column: TextColumn = None,
     encoding: Encoding = None,
@@ -122,7 +134,7 @@ def evaluate(
     data_dir: DataDir = None,
     kind: With = None,
 ):
-    """Score a trained model, by default on the test split of the data it was trained on."""
+    """Score a trained model, by default on the test split of the dataset it was trained on."""
     from keras_attention.cli import evaluate as command
 
     command.evaluate(
@@ -146,31 +158,40 @@ def predict(
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Texts, files of pictures or of sound, or classes to draw; - reads standard input."
+            help="Text, image files, sound files, or classes to draw. - reads standard input."
         ),
     ] = None,
     file: Annotated[
         pathlib.Path | None,
-        typer.Option(help="File with an input on each line, or -.", callback=find_file),
+        typer.Option(
+            help="File with one input on each line. - reads standard input.", callback=find_file
+        ),
     ] = None,
     question: Annotated[
-        list[str] | None, typer.Option(help="To be answered from --context; may be repeated.")
+        list[str] | None, typer.Option(help="Question to answer from --context. Can be repeated.")
     ] = None,
     context: Annotated[
         pathlib.Path | None,
-        typer.Option(help="File of text that holds the answers, or -.", callback=find_context),
+        typer.Option(
+            help="Text file that contains the answers. - reads standard input.",
+            callback=find_context,
+        ),
     ] = None,
     kind: With = None,
     chat: Annotated[
-        bool, typer.Option(help="Hold a conversation: a turn on each line of standard input.")
+        bool,
+        typer.Option(help="Chat with a dialogue model: each line of standard input is a turn."),
     ] = False,
-    json: Annotated[bool, typer.Option(help="Print a JSON object for each input.")] = False,
+    json: Annotated[bool, typer.Option(help="Print one JSON object for each input.")] = False,
     prefix: Annotated[
-        str | None, typer.Option(help="In front of every source, as T5 of hf:// wants.")
+        str | None, typer.Option(help="Checkpoints: text to put before every input, as for T5.")
     ] = None,
 ):
-    """Tag, parse, label, translate or go on with texts, answer questions, converse, name or find
-    what is in pictures, draw some, or write what is said in recordings."""
+    """Apply a trained model to text, images or recordings.
+
+    Depending on the model, this labels, tags, parses, translates or continues text, answers
+    questions, classifies or draws images, finds objects, or transcribes recordings.
+    """
     from keras_attention.cli import evaluate as command
 
     command.predict(
@@ -191,29 +212,38 @@ def export(
     preset: Annotated[
         pathlib.Path,
         typer.Argument(
-            help="Folder or name of a trained model, or a .keras.", callback=find_preset
+            help="Trained model: its folder or name, or a .keras file.", callback=find_preset
         ),
     ],
-    output: Annotated[pathlib.Path | None, typer.Option(help="File or folder to write.")] = None,
-    format: Annotated[Format, typer.Option(help="What to write.")] = "litert",
+    output: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="File or folder to write. Default: a name in the folder of the model."),
+    ] = None,
+    format: Annotated[
+        Format, typer.Option(help="Format of the file: litert or saved_model.")
+    ] = "litert",
     quantization: Annotated[
         Quantization | None,
         typer.Option(help="LiteRT only: float16, int8_weights or int8.", metavar="<name>"),
     ] = None,
-    batch_size: Annotated[int | None, Whole(max=1 << 16, help="Fixed; default any.")] = None,
-    sequence_length: Annotated[int | None, Whole(max=LENGTH, help="Fixed; default any.")] = None,
+    batch_size: Annotated[
+        int | None, Whole(max=1 << 16, help="Fixed batch size. Default: any.")
+    ] = None,
+    sequence_length: Annotated[
+        int | None, Whole(max=LONGEST, help="Fixed length. Default: any.")
+    ] = None,
     compatible_with: Annotated[
         list[Target] | None,
         typer.Option(
-            help="LiteRT only: where it must run, and is tried: interpreter, gpu or web; may be "
-            "repeated.",
+            help="LiteRT only: where the file has to run, which is tested: interpreter, gpu or "
+            "web. Can be repeated.",
             metavar="<name>",
         ),
     ] = None,
     file: data_file("calibrate int8 on") = None,
     data_dir: DataDir = None,
 ):
-    """Export a trained model once more: another format, quantization or fixed shapes."""
+    """Export a trained model to another format, quantization or fixed shape."""
     from keras_attention.cli import inspect as command
 
     command.export(
@@ -233,10 +263,10 @@ def export(
 def inspect(
     file: Annotated[
         pathlib.Path,
-        typer.Argument(help="A .keras, a SavedModel or a .tflite.", callback=find_file),
+        typer.Argument(help="A .keras file, a SavedModel or a .tflite file.", callback=find_file),
     ],
 ):
-    """Show what is in a model file: signatures, ops, size."""
+    """Show the signatures, ops and size of a model file."""
     from keras_attention.cli import inspect as command
 
     command.inspect(file)
@@ -245,13 +275,13 @@ def inspect(
 @app.command()
 def web(
     preset: Preset,
-    output: Annotated[pathlib.Path, typer.Option(help="Folder to fill: new or empty.")],
-    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    output: Annotated[pathlib.Path, typer.Option(help="Output folder: new or empty.")],
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     example: Annotated[
-        str | None, typer.Option(help="The first input: a text, or the path of a picture.")
+        str | None, typer.Option(help="First input of the page: a text, or the path of an image.")
     ] = None,
 ):
-    """Write a static page that runs a trained model in the browser, and shows its attention."""
+    """Write a web page that runs a trained model in the browser, and shows its attention."""
     from keras_attention.cli import web as command
 
     command.web(preset, output, title=title, example=example)
@@ -260,10 +290,12 @@ def web(
 @app.command()
 def serve(
     preset: Preset,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="On loopback; 0 is a free one.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1. 0 takes a free one.")
+    ] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
 ):
-    """Open a page that runs a trained model in the browser, served on loopback."""
+    """Open a page that runs a trained model in the browser, from a local server."""
     from keras_attention.cli import web as command
 
     command.serve(preset, port, browser)

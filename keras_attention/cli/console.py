@@ -1,4 +1,4 @@
-"""Errors as one sentence with an exit code."""
+"""Run a command, and report errors as one sentence and an exit code."""
 
 import os
 import pathlib
@@ -9,14 +9,13 @@ import traceback
 import typer
 from typer.exceptions import TyperException
 
-from keras_attention.cli.arguments import write_options
-from keras_attention.cli.printing import Interrupted, print_log
+from keras_attention.cli.printing import Interrupted, print_log, write_options
 from keras_attention.core.lazy import MISSING
 
 BAD_INPUT, INTERRUPTED = 2, 130
 DEBUG = "KERAS_ATTENTION_DEBUG"
-LONGEST = 2000  # characters of a sentence on stderr
-# Arguments that an option of another name stands for.
+LONGEST = 2000  # maximum number of characters of a message on stderr
+# Python arguments whose option has another name.
 OPTIONS = {
     "maximum_length": "--max-length",
     "column": "--label-column",
@@ -27,39 +26,42 @@ OPTIONS = {
 
 
 def run_command(command, name=None):
-    """Runs `command()` and returns its exit code, with errors as one sentence on stderr.
+    """Run a command, report errors on stderr, and return the exit code.
+
+    Errors that the user can fix (ValueError, ExportError, a missing file or package, an unknown
+    option) are reported as one sentence, with exit code 2. With KERAS_ATTENTION_DEBUG=1, the
+    traceback is printed before. Any other error is a bug, and is raised.
 
     Args:
-        command: function without arguments.
-        name: str, of the command, whose options errors then name in place of Python arguments.
-
-    Errors about the input (ValueError, ExportError, a file that is not there, a package that is
-    not installed, an unknown option) are one sentence and exit code 2; with
-    KERAS_ATTENTION_DEBUG=1 the traceback comes first. Everything else is a bug and keeps its own.
+        command: function without arguments. It returns an exit code, or None for 0.
+        name: str, the name of the command, whose options replace Python arguments in error
+            messages. With None, the messages stay as they are.
     """
     try:
         with print_log():
             code = command() or 0
-        return _say("interrupted.", code) if code == INTERRUPTED else code  # typer took Ctrl-C
+        return _report("interrupted.", code) if code == INTERRUPTED else code  # typer caught Ctrl-C
     except (KeyboardInterrupt, typer.Abort):
-        return _say("interrupted.", INTERRUPTED)
+        return _report("interrupted.", INTERRUPTED)
     except Interrupted as interrupted:
-        return _say(str(interrupted), INTERRUPTED)
+        return _report(str(interrupted), INTERRUPTED)
     except BrokenPipeError:  # `keras-attention ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except TyperException as error:
-        return _say(_usage_sentence(error), BAD_INPUT)
+        message = " ".join(error.format_message().split())
+        return _report(message.replace(": Value error, ", ": "), BAD_INPUT)  # words of pydantic
     except Exception as error:
-        if not _about_input(error):
+        is_export_error = type(error).__name__ == "ExportError"
+        if not (is_export_error or isinstance(error, ValueError | OSError | ImportError)):
             raise
         if os.environ.get(DEBUG):
             traceback.print_exc()
-        return _say(name_options(sentence(error), name), BAD_INPUT)
+        return _report(name_options(format_error(error), name), BAD_INPUT)
 
 
 def name_options(text, name):
-    """Write the Python arguments in `text` as options of the command `name`.
+    """Replace Python arguments in a message by the command line options of the command `name`.
 
     `max_length=` becomes `--max-length`, and `encoding='cp1252'` becomes `--encoding cp1252`.
     """
@@ -69,25 +71,15 @@ def name_options(text, name):
     if command is None:
         return text
     options = {p.name: p.opts[0] for p in command.params if p.param_type_name == "option"}
-    known = set(options.values())
-    options |= {name: option for name, option in OPTIONS.items() if option in known}
-
+    names = set(options.values())
+    options |= {argument: option for argument, option in OPTIONS.items() if option in names}
     return write_options(text, options)
 
 
-def _usage_sentence(error):
-    return " ".join(error.format_message().split())
+def format_error(error):
+    """Return the message of an error on one line, or on one line per example for several examples.
 
-
-def _about_input(error):
-    kinds = (ValueError, OSError, ImportError)
-    return isinstance(error, kinds) or type(error).__name__ == "ExportError"
-
-
-def sentence(error):
-    """Return the message of an error on one line; with a hint if it comes from another package.
-
-    An error about several examples has a line for each.
+    If the error was raised by another package, a hint on how to see the traceback is appended.
     """
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{os.fsdecode(error.filename)}: {error.strerror}."
@@ -104,20 +96,20 @@ def sentence(error):
     package = pathlib.Path(__file__).resolve().parent.parent
     if frames and package in pathlib.Path(frames[-1].filename).resolve().parents:
         return text
-    return f"{text} (Set {DEBUG}=1 to see where this comes from.)"
+    return f"{text} (Set {DEBUG}=1 to see the traceback.)"
 
 
-def _say(text, code):
+def _report(text, code):
     if text:
-        lines = "\n".join(map(printable, text.split("\n")))
+        lines = "\n".join(map(escape_text, text.split("\n")))
         print(f"keras-attention: {lines}", file=sys.stderr)
     return code
 
 
-def printable(text):
-    """`text` without control characters and ones that cannot be encoded, and not too long.
+def escape_text(text):
+    """Return a message without unprintable characters, which are escaped, and not too long.
 
-    Errors quote files, which may hold anything: escape sequences, or a line of a gigabyte.
+    Messages quote files, which may contain terminal escape sequences or a line of a gigabyte.
     """
     if len(text) > LONGEST:
         text = f"{text[: LONGEST * 3 // 4]} ... {text[-LONGEST // 4 :]}"

@@ -1,4 +1,4 @@
-"""`demo`: one model, or two to compare, trained on data that needs no download."""
+"""The `demo` command: trains one or two models on data that needs no download."""
 
 import dataclasses
 import pathlib
@@ -14,7 +14,7 @@ from keras_attention.tasks import folders, recipes
 from keras_attention.tasks.folders import RunFolder
 from keras_attention.tasks.registry import get_task_class
 
-# The default folder of each demo, and the builders of its models, each with its folder there.
+# Name of a demo -> (default output folder, {builder: subfolder for its model}).
 DEMOS = {
     sources.DIGITS: ("runs/digits-vit", {"vision_transformer": "."}),
     sources.DATES: (
@@ -25,40 +25,53 @@ DEMOS = {
 
 
 def demo(name, output, options):
-    """Trains every model of the demo `name` and compares them."""
+    """Train every model of a demo, and print a comparison if there are several models.
+
+    Args:
+        name: str, a key of `DEMOS`.
+        output: path of the output folder. None uses the default.
+        options: dict of hyperparameters that replace those of the recipe, such as `epochs`. A value
+            of None keeps the value in the recipe.
+    """
     started = time.perf_counter()
     default, builders = DEMOS[name]
     output = pathlib.Path(output or default)
     chosen = {builder: recipes.choose_recipe(builder, name, options) for builder in builders}
-    places = {
+    folders_of = {
         builder: RunFolder(
             output / inside, {"recipe": dataclasses.asdict(chosen[builder])}, replace=True
         )
         for builder, inside in builders.items()
     }
     source = sources.Source(dataset=name)
-    loaded, made = None, {}
+    loaded, results = None, {}
     for builder, recipe in chosen.items():
         loaded = loaded or source.load(builder)
         about = source.describe(builder, loaded)
         keras.utils.set_random_seed(recipe.seed)
         task = get_task_class(builder).build(loaded, recipe, builder)
         task.source = source.entries
-        scores = run_job(task, loaded, recipe, places[builder], about)
-        made[builder] = task.model.count_params(), scores
+        scores = run_job(task, loaded, recipe, folders_of[builder], about)
+        results[builder] = task.model.count_params(), scores
         say("")
-    if len(made) > 1:
-        print_comparison(made, places)
+    if len(results) > 1:
+        print_comparison(results, folders_of)
     say(f"{time.perf_counter() - started:.0f} seconds in all")
 
 
-def print_comparison(made, places):
-    """Prints one table of the models {builder: (parameters, scores)}."""
+def print_comparison(results, folders_of):
+    """Print a table that compares models.
+
+    Args:
+        results: dict from the name of a task, such as `"seq2seq_recurrent"`, to (number of
+            parameters, content of `scores.json`).
+        folders_of: dict from the name of a task to its `RunFolder`.
+    """
     rows = []
-    for builder, (parameters, scores) in made.items():
+    for builder, (parameters, scores) in results.items():
         tested = [format_score(*pair) for pair in scores["test"]["keras"].items()]
         seconds = f"{scores['training_seconds']:.0f}"
-        size = format_path_size(places[builder].path / folders.LITERT)
+        size = format_path_size(folders_of[builder].path / folders.LITERT)
         rows.append((builder, f"{parameters:,}", *tested, seconds, size))
     measured = [name.replace("_", " ") for name in scores["test"]["keras"]]
     header = ("model", "parameters", *measured, "seconds to train", folders.LITERT)

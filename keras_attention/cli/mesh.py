@@ -1,5 +1,7 @@
-"""`--mesh`: `train` on several devices, and the end of a run that JAX or PyTorch trained."""
+"""Training on several devices (`--mesh`), and exports of models that JAX or PyTorch trained."""
 
+import io
+import math
 import os
 import pickle
 import subprocess
@@ -10,13 +12,9 @@ AXES = ("data", "model")
 
 
 def read_mesh(value):
-    """Return {name of a mesh axis: how many devices} of `--mesh`, or None.
+    """Convert the value of `--mesh` to {name of a mesh axis: number of devices}.
 
-    ```python
-    from keras_attention.cli.mesh import read_mesh
-
-    assert read_mesh("data=4,model=2") == {"data": 4, "model": 2}
-    ```
+    None is returned unchanged.
     """
     if value is None:
         return None
@@ -25,66 +23,65 @@ def read_mesh(value):
         name, equals, size = (word.strip() for word in part.partition("="))
         if not equals or name not in AXES or name in sizes or not size.isdecimal() or size == "0":
             raise ValueError(
-                f"--mesh {value}: {part!r} is no axis of a mesh. Expected data=N, model=N or both, "
-                f"each once, with a number of devices, such as --mesh {EXAMPLE}."
+                f"--mesh {value}: {part!r} is not an axis of a mesh. Expected data=N, model=N or "
+                f"both, each once, where N is a number of devices, such as --mesh {EXAMPLE}."
             )
         sizes[name] = int(size)
     return sizes
 
 
 def make_layout(mesh, fully_sharded=False):
-    """Make the `ka.distribution.RoleParallel` of `--mesh`."""
+    """Make a `ka.distribution.RoleParallel`, which divides a model and its batches among devices.
+
+    `mesh` is a dict from `read_mesh`. `fully_sharded` is the value of `--fully-sharded`.
+    """
     import keras
 
     from keras_attention import distribution
 
-    given = ",".join(f"{name}={size}" for name, size in mesh.items())
+    text = ",".join(f"{name}={size}" for name, size in mesh.items())
     if keras.backend.backend() != "jax":
         raise ValueError(
-            f"--mesh {given} wants JAX, which alone lays weights out on devices, and Keras runs on "
-            f"{keras.backend.backend()}: export KERAS_BACKEND=jax"
+            f"--mesh {text} needs JAX, the only backend that divides weights among devices, and "
+            f"Keras runs on {keras.backend.backend()}: export KERAS_BACKEND=jax"
         )
-    devices, wanted = keras.distribution.list_devices(), 1
-    for size in mesh.values():
-        wanted *= size
-    if len(devices) < wanted:
-        kind = devices[0].partition(":")[0]
-        mend = (
-            f"export XLA_FLAGS=--xla_force_host_platform_device_count={wanted} makes so many of a "
-            "CPU"
-            if kind == "cpu"
-            else f"give --mesh data={len(devices)}"
-        )
+    devices, count = keras.distribution.list_devices(), math.prod(mesh.values())
+    if len(devices) < count:
+        fix = f"give --mesh data={len(devices)}"
+        if devices[0].startswith("cpu"):
+            fix = (
+                f"export XLA_FLAGS=--xla_force_host_platform_device_count={count} divides a CPU "
+                f"into {count} devices"
+            )
         raise ValueError(
-            f"--mesh {given} is of {wanted} devices, and there "
-            f"{'is one' if len(devices) == 1 else f'are {len(devices)}'} ({devices[0]}"
-            f"{'' if len(devices) == 1 else ', ...'}): {mend}."
+            f"--mesh {text} needs {count} devices, and the number of devices is {len(devices)} "
+            f"({devices[0]}{'' if len(devices) == 1 else ', ...'}): {fix}."
         )
-    return distribution.RoleParallel(mesh, fully_sharded=fully_sharded, devices=devices[:wanted])
+    return distribution.RoleParallel(mesh, fully_sharded=fully_sharded, devices=devices[:count])
 
 
 def check_batch_size(batch_size, mesh):
-    """Refuses a `--batch-size` that the devices of the mesh cannot share."""
+    """Raise a ValueError if the batch size is not a multiple of the size of the axis `data`.
+
+    `mesh` is a dict from `read_mesh`, or None for one device.
+    """
     shares = (mesh or {}).get("data", 1)
     if batch_size is not None and batch_size % shares:
         lower = batch_size // shares * shares
         raise ValueError(
-            f"--batch-size {batch_size} is no multiple of data={shares} of --mesh, so that each "
-            f"device would compute whole batches: expected one, such as {lower or shares}."
+            f"--batch-size {batch_size} is not a multiple of data={shares} of --mesh, so batches "
+            f"cannot be divided among the devices: give a multiple, such as {lower or shares}."
         )
 
 
 def finish_with_tensorflow(**arguments):
-    """Exports and tests what was trained, in a process whose Keras runs on TensorFlow.
+    """Export and test a trained model in a new process with TensorFlow.
 
-    Args:
-        **arguments: those of `ka.cli.train.train`, from which the run was trained.
-
-    Raises:
-        SystemExit: it failed, and has said why.
+    The arguments are those of `ka.cli.train.train`. If the new process fails, it has printed the
+    reason, and this process exits, too.
     """
-    # Where C++ is muted, Python's standard error is no longer that of new processes.
-    errors = sys.stderr if hasattr(sys.stderr, "buffer") else None
+    # If native code is muted, `sys.stderr` is not the stderr that new processes inherit.
+    errors = sys.stderr if isinstance(sys.stderr, io.TextIOWrapper) else None
     done = subprocess.run(
         [sys.executable, "-c", "from keras_attention.cli import finish_training as run; run()"],
         input=pickle.dumps(arguments),

@@ -1,13 +1,13 @@
-"""Options that are the fields of dataclasses, so that a command has them without naming each."""
+"""Dataclasses whose fields are command line options, so that a command need not list them."""
 
 import dataclasses
+import pathlib
 from typing import Annotated
 
 import typer
 from typer.core import TyperCommand
 
 from keras_attention.cli.options import (
-    LENGTH,
     Column,
     DataDir,
     Dataset,
@@ -18,53 +18,64 @@ from keras_attention.cli.options import (
     SpeechTask,
     TextColumn,
     Whole,
-    data_file,
     find_file,
     make_number,
     read_freeze,
     read_names,
 )
 from keras_attention.tasks import recipes
+from keras_attention.tasks.recipes.recipe import LONGEST
 
-# What is typed for numbers that no type of the command line reads.
+# Functions that convert the values of options with types that typer does not support.
 READERS = {"freeze": read_freeze, "lora_targets": read_names}
+DEVICES = "Training on several devices"  # title of a panel of `train --help`
 
 
 @dataclasses.dataclass(frozen=True)
 class SourceOptions:
-    """Where the data are that a model is trained on, and how to read them."""
+    """Options of `train` that name the training data and choose how it is read."""
 
     dataset: Dataset = None
-    train: data_file("train on") = None
-    dev: data_file("choose the best epoch on", likewise="--train") = None
-    test: data_file("test on", likewise="--train") = None
+    train: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="File to train on. The formats are at the end of this help."),
+    ] = None
+    dev: Annotated[pathlib.Path | None, typer.Option(help="File that selects the best epoch.")] = (
+        None
+    )
+    test: Annotated[pathlib.Path | None, typer.Option(help="File to test on.")] = None
     label_column: Column = None
     text_column: TextColumn = None
     languages: Annotated[
-        str | None, typer.Option(help="Of aligned files: de-en for --train x is x.de and x.en.")
+        str | None,
+        typer.Option(help="Aligned files: with de-en, --train x reads x.de and x.en."),
     ] = None
     encoding: Encoding = None
     on_error: OnError = None
     turns: Annotated[
-        int | None, Whole(max=1000, help="Of a dialogue that a reply is to, at most.")
+        int | None, Whole(max=1000, help="Dialogues: most turns before a reply. Default 3.")
     ] = None
     image_size: Annotated[
-        int | None, Whole(max=1 << 12, help="Pixels that pictures in folders are resized to.")
+        int | None,
+        Whole(
+            max=1 << 12,
+            help="Size in pixels of resized images. Default for folders: 48.",
+        ),
     ] = None
     data_dir: DataDir = None
 
-    def describe(self):
-        """Return the keywords of a `Source`, after a check that the files are there."""
-        about = dataclasses.asdict(self)
-        files = {part: about.pop(part) for part in ("train", "dev", "test")}
-        if self.languages is None:  # with them, files are named without suffix
+    def list_keywords(self):
+        """Check that the files exist, and return a dict with the arguments of `Source`."""
+        keywords = dataclasses.asdict(self)
+        files = {part: keywords.pop(part) for part in ("train", "dev", "test")}
+        if self.languages is None:  # otherwise the paths do not include the language suffix
             for file in files.values():
                 find_file(file)
-        return about | {"files": files}
+        return keywords | {"files": files}
 
 
 def annotate(name, field):
-    """Return the annotated type of the option for a number of recipes, a dataclass field."""
+    """Return the type of a recipe's dataclass field called `name`, annotated with its option."""
     if name in READERS:
         return Annotated[
             str | None, typer.Option(help=field.metadata["help"], callback=READERS[name])
@@ -79,50 +90,83 @@ RecipeOptions = dataclasses.make_dataclass(
 )
 
 
+def choose_panels():
+    """Return {option of `train`: title of its panel in `--help`}, without the first ten options."""
+    first = {"dataset", "train", "dev", "test", "label_column"}
+    first |= {"epochs", "batch_size", "learning_rate"}
+    panels = {field.name: "How files are read" for field in dataclasses.fields(SourceOptions)}
+    training = {field.name for field in dataclasses.fields(recipes.Recipe)}
+    for name in recipes.list_options():
+        if name in recipes.IN_MODEL:
+            panels[name] = "Size of the model"
+        elif name in recipes.OF_CHECKPOINTS:
+            panels[name] = "Hugging Face checkpoints"
+        else:
+            panels[name] = "Training" if name in training else "Data and scores of some tasks"
+    return {name: panel for name, panel in panels.items() if name not in first}
+
+
+TRAIN_PANELS = choose_panels()
+
+
 @dataclasses.dataclass(frozen=True)
 class PredictOptions:
-    """What only some tasks take when they predict; None or False where it is not given."""
+    """Options that become arguments of `Task.predict`. None or False means "not set"."""
 
     top: Annotated[
-        int | None, Whole(max=1_000_000, help="How many classes or candidates of each to show.")
+        int | None, Whole(max=1_000_000, help="Number of labels or candidates for each input.")
     ] = None
     group_entities: Annotated[
-        bool, typer.Option(help="Show entities, where tags are B-..., I-... and O.")
+        bool, typer.Option(help="Show entities instead of tags such as B-..., I-... and O.")
     ] = False
-    beam: Annotated[int | None, Whole(max=1000, help="Texts that the search holds.")] = None
+    beam: Annotated[int | None, Whole(max=1000, help="Beam width. 1 is greedy search.")] = None
     language: Language = None
     task: SpeechTask = None
     threshold: Annotated[
-        float | None, Number(min=0.0, max=1.0, help="Least score of objects in pictures.")
+        float | None, Number(min=0.0, max=1.0, help="Lowest score of objects in images.")
     ] = None
     words: Annotated[
-        str | None, typer.Option(help="The only words of recordings, with spaces between them.")
+        str | None, typer.Option(help="The only possible words in recordings, separated by spaces.")
     ] = None
-    invert: Annotated[bool, typer.Option(help="Swap black and white in pictures.")] = False
-    max_new_tokens: Annotated[int | None, Whole(max=LENGTH, help="How many to go on for.")] = None
+    invert: Annotated[bool, typer.Option(help="Swap black and white in images.")] = False
+    max_new_tokens: Annotated[
+        int | None, Whole(max=LONGEST, help="Maximum number of tokens to generate.")
+    ] = None
     temperature: Annotated[
-        float | None, Number(min=0.0, help="Of chance in going on; 0 takes the best token.")
+        float | None, Number(min=0.0, help="Sampling temperature. 0 takes the most probable token.")
     ] = None
-    top_k: Annotated[int | None, Whole(max=2**31 - 1, help="Draw from the k best tokens.")] = None
+    top_k: Annotated[
+        int | None, Whole(max=2**31 - 1, help="Draw from the k most probable tokens.")
+    ] = None
     top_p: Annotated[
-        float | None, Number(min=0.0, max=1.0, help="Draw from the likeliest, up to this.")
+        float | None,
+        Number(
+            min=0.0, max=1.0, help="Draw from the most probable tokens with this total probability."
+        ),
     ] = None
     seed: Annotated[int | None, make_number(recipes.list_options()["seed"])] = None
 
 
 def make_options(kind):
-    """Return the options of a command line for the fields of a dataclass, a list."""
+    """Return a list of typer's option objects, one for each field of a dataclass."""
     app = typer.Typer(add_completion=False)
     app.command()(kind)
     return typer.main.get_command(app).params
 
 
-def command_with(*kinds):
-    """Make a class of commands with an option for each field of some dataclasses.
+def command_with(*kinds, panels=None):
+    """Return a typer command class that has an option for each field of some dataclasses.
 
-    The function of the command gets an instance of each as `context.obj`, a list.
+    When the command runs, `context.obj` is a list with an instance of each dataclass.
+
+    Args:
+        *kinds: the dataclasses.
+        panels: dict from the name of an option to the title of its panel in `--help`. Options that
+            are not in the dict stay in the first panel.
     """
     options = [option for kind in kinds for option in make_options(kind)]
+    for option in options:
+        option.rich_help_panel = (panels or {}).get(option.name)
 
     class Command(TyperCommand):
         def __init__(self, *arguments, params, **keywords):

@@ -1,4 +1,4 @@
-"""The arguments and options of the commands: their kinds, bounds, help, and first checks."""
+"""The types of command line arguments and options: bounds, help and early checks."""
 
 import enum
 import functools
@@ -19,21 +19,24 @@ Quantization = Literal["float16", "int8_weights", "int8"]
 Broken = Literal["raise", "skip"]
 
 
-class Target(enum.StrEnum):  # which may be repeated, and typer takes no list of literals
+class Target(enum.StrEnum):  # an enum because typer does not accept lists of literals
     interpreter = "interpreter"
     gpu = "gpu"
     web = "web"
 
 
-def finite(value):
-    """Refuses `nan`, which no bound keeps out, and `inf`."""
+def check_finite(value):
+    """Return `value`, a number or None, or raise an error if it is NaN or infinite.
+
+    The bounds of an option (`min`, `max`) do not exclude NaN.
+    """
     if value is not None and not math.isfinite(value):
-        raise typer.BadParameter(f"{value} is no finite number.")
+        raise typer.BadParameter(f"{value} is not a finite number.")
     return value
 
 
 def read_freeze(value):
-    """`all`, or a number of blocks, as `--freeze` has it."""
+    """Convert the value of `--freeze` (`all`, or a number of blocks) to `"all"`, int or None."""
     if value in (None, "all"):
         return value
     if not value.isdecimal() or not 0 < int(value) <= 1000:
@@ -42,86 +45,93 @@ def read_freeze(value):
 
 
 def read_names(value):
-    """`all`, or a list of names with commas between them, as `--lora-targets` has it."""
+    """Convert the value of `--lora-targets` to `"all"`, a list of names, or None."""
     if value in (None, "all"):
         return value
     names = [name.strip() for name in value.split(",")]
     if not all(names):
-        raise typer.BadParameter(f"{value!r}: expected names with commas between them, or all.")
+        raise typer.BadParameter(f"{value!r}: expected names separated by commas, or all.")
     return names
 
 
 def find_file(path):
-    """Refuses a path that is not there, before the seconds in which Keras is imported.
+    """Return a path, or raise an error if it does not exist, before the slow import of Keras.
 
-    A word that may be the name of a preset is looked up by the command.
+    A path without a folder or suffix may be the name of a preset. The command checks it later.
     """
-    given = path is not None and str(path) != "-"
-    if given and not path.exists() and (path.suffix or len(path.parts) > 1):
+    is_path = path is not None and str(path) != "-"
+    if is_path and not path.exists() and (path.suffix or len(path.parts) > 1):
         raise FileNotFoundError(f"There is no file or folder {path}.")
     return path
 
 
 def find_context(path):
-    """Refuses the text itself, and a path that is not there, where a file of text is wanted."""
+    """Return the path in `--context`, or `-`, or raise an error if there is no such file."""
     if path is not None and str(path) != "-" and not os.path.exists(path):
         raise ValueError(
-            f"--context {str(path)[:60]!r} is no file: expected the name of one that holds the "
-            "text, or - for standard input."
+            f"--context {str(path)[:60]!r} is not a file: expected the name of a text file, or - "
+            "for standard input."
         )
     return path
 
 
 def find_model(value):
-    """Return a path that is there, or the id of a checkpoint, which is looked up by the command."""
+    """Return the path of a preset, or raise an error if it does not exist.
+
+    `value` is a str, the value of an option. The id of a checkpoint (`hf://ID`) is returned as a
+    str. The command checks it later.
+    """
     return value if value.startswith(HUB) else find_file(pathlib.Path(value))
 
 
 def check_task(value):
-    """Return the name of a task. Another name is refused with the list."""
+    """Return `value`, the name of a task, or raise an error if it is unknown."""
     if value not in TASKS:
-        known = ", ".join(map(repr, sorted(TASKS)))
-        raise typer.BadParameter(f"{value!r} is not one of {known}.")
+        names = ", ".join(map(repr, sorted(TASKS)))
+        raise typer.BadParameter(f"{value!r} is not one of {names}.")
     return value
 
 
 def find_preset(path):
-    """Refuses a checkpoint where the files of a preset are needed, and a path that is not there."""
+    """Return the path of a preset, or raise an error if it does not exist or is a checkpoint.
+
+    This is for commands that cannot use a checkpoint of Hugging Face.
+    """
     if str(path).startswith(str(pathlib.Path(HUB))):
         raise ValueError(
-            f"{HUB}{str(path).removeprefix('hf:/')} is a checkpoint, and this takes a preset: make "
-            "one of it with train --from, or with ka.tasks.from_preset(...).save_to_preset(...)."
+            f"{HUB}{str(path).removeprefix('hf:/')} is a checkpoint, and this command needs a "
+            "preset: make one with train --from, or with "
+            "ka.tasks.from_preset(...).save_to_preset(...)."
         )
     return find_file(path)
 
 
-# Numbers have bounds: absurd ones would end in an error of some library, or fill the memory.
-Number = functools.partial(typer.Option, callback=finite)
+# Numbers have bounds, because huge values would exhaust the memory or fail in another library.
+Number = functools.partial(typer.Option, callback=check_finite)
 Whole = functools.partial(typer.Option, min=1)
-LENGTH = recipes.LONGEST
 
 
 def make_number(field):
-    """Make the option for a number of recipes, a dataclass field with its help and bounds."""
-    about = field.metadata
+    """Return the typer option for a hyperparameter, which is a dataclass field of a recipe."""
+    metadata = field.metadata
     metavar = "<name>" if get_origin(field.type) is Literal else None
     is_float = float in (field.type, *get_args(field.type))
     return typer.Option(
-        help=about["help"],
-        min=about["least"],
-        max=about["most"],
+        help=metadata["help"],
+        min=metadata["least"],
+        max=metadata["most"],
         metavar=metavar,
-        callback=finite if is_float else None,
+        callback=check_finite if is_float else None,
     )
 
 
 SEED, EPOCHS = (make_number(recipes.list_options()[name]) for name in ("seed", "epochs"))
 
-# No enum: its names would stand in a narrow column of --help, broken anywhere.
+# This is not an enum, because --help would wrap the names in a narrow column.
 Builder = Annotated[
     str,
     typer.Argument(
-        help=f"What to train: {', '.join(sorted(TASKS))}.",
+        help=f"Task to train: {', '.join(sorted(TASKS))}.",
         callback=check_task,
         autocompletion=lambda incomplete: [x for x in sorted(TASKS) if x.startswith(incomplete)],
     ),
@@ -129,8 +139,8 @@ Builder = Annotated[
 Preset = Annotated[
     str,
     typer.Argument(
-        help="Folder of a trained model, a file in it, or its name; or a checkpoint, hf://ID or "
-        "its folder.",
+        help="Trained model: its folder, a file in this folder, or its name. Or a Hugging Face "
+        "checkpoint: hf://ID or its folder.",
         callback=find_model,
     ),
 ]
@@ -138,62 +148,62 @@ With = Annotated[
     Kind | None,
     typer.Option(
         "--with",
-        help=f"Which file to run: {', '.join(get_args(Kind))}; default the first, of predict "
-        "litert where it answers like keras.",
+        help=f"File to run: {', '.join(get_args(Kind))}. Default: the first that exists. The "
+        "default of predict is litert, if its answers are those of keras.",
         metavar="<name>",
     ),
 ]
-DataDir = Annotated[pathlib.Path | None, typer.Option(help="Where data sets are kept.")]
+DataDir = Annotated[pathlib.Path | None, typer.Option(help="Folder of downloaded datasets.")]
 Dataset = Annotated[
     str | None,
     typer.Option(
-        help="Name in TFDS, e.g. fashion_mnist, tiny_shakespeare, goemotions, bccd, spoken_digit; "
-        "or of our own: digits, dates, facts, sentence_polarity, spoken_numbers."
+        help="Dataset of TFDS, such as fashion_mnist or goemotions, or one of digits, dates, "
+        "facts, sentence_polarity and spoken_numbers."
     ),
 ]
 Column = Annotated[
     str | None,
     typer.Option(
-        help="Column of the labels, or targets: a name, or a number from 0 where no row names them."
+        help="Column of labels or targets: a name, or a number from 0 if there is no header row."
     ),
 ]
 TextColumn = Annotated[
-    str | None, typer.Option(help="Column of the texts to read: a name, or a number likewise.")
+    str | None, typer.Option(help="Column with the text: a name or a number, as --label-column.")
 ]
 Encoding = Annotated[
-    str | None, typer.Option(help="Of files of text, such as latin-1; default UTF-8.")
+    str | None, typer.Option(help="Encoding of text files, such as latin-1. Default UTF-8.")
 ]
 OnError = Annotated[
     Broken | None,
     typer.Option(
-        help="What to do with broken examples of files: raise names all of them and stops, skip "
-        "leaves them out and says how many; default raise.",
+        help="What to do with broken examples in files: raise (the default) lists them and stops, "
+        "skip leaves them out and counts them.",
         metavar="<name>",
     ),
 ]
 Language = Annotated[
-    str | None, typer.Option(help="That is spoken, of Whisper: de, or german; default English.")
+    str | None,
+    typer.Option(help="Whisper: the spoken language, such as de or german. Default English."),
 ]
 SpeechTask = Annotated[
-    str | None, typer.Option(help="Of Whisper: transcribe, or translate into English.")
+    str | None, typer.Option(help="Whisper: transcribe, or translate into English.")
 ]
 
 
-def data_file(part, likewise=None):
-    """Make the option of a file of examples.
+def data_file(purpose):
+    """Return the annotated type of an option for a file with examples.
 
-    Args:
-        part: str, what the file is for.
-        likewise: str, an option whose help lists the kinds of files; None lists them.
+    `purpose` is a str, which follows "File to" in the help.
     """
-    if likewise is not None:
-        help = f"File to {part}: as for {likewise}."
-        return Annotated[pathlib.Path | None, typer.Option(help=help)]
-    kinds = (
-        "CoNLL(-U); trees in brackets; CSV, TSV, JSON lines or a folder of texts; for --languages "
-        "without suffix; JSON lines or ChatterBot's YAML of dialogues; plain text, or a folder of "
-        "it, for a language model; SQuAD's JSON, or QAMR's TSV, of questions; a folder of class "
-        "folders of pictures; COCO's JSON or Pascal VOC of boxes; COCO's JSON or a table of "
-        "captions; a folder or a table of recordings"
-    )
-    return Annotated[pathlib.Path | None, typer.Option(help=f"File to {part}: {kinds}.")]
+    help = f"File to {purpose}. The end of train --help lists the formats."
+    return Annotated[pathlib.Path | None, typer.Option(help=help)]
+
+
+FILE_FORMATS = (  # the end of `train --help`
+    "Formats of files. Tags: CoNLL or CoNLL-U. Trees: CoNLL-U or brackets. Labeled text and pairs: "
+    "CSV, TSV, JSON lines, or a folder. Aligned files: the path without the suffix of the "
+    "language. Dialogues: JSON lines or ChatterBot's YAML. Language models: text files or a "
+    "folder. Questions: SQuAD's JSON or QAMR's TSV. Images: a folder with a folder for each class. "
+    "Boxes: COCO's JSON or Pascal VOC. Captions: COCO's JSON or a table. Recordings: a folder or a "
+    "table."
+)

@@ -1,24 +1,32 @@
-"""Lines, tables and progress on a terminal, and the same in a pipe or a file."""
+"""Print lines, tables and progress on a terminal, or as plain text to a pipe or a file."""
 
 import contextlib
 import logging
+import re
 import sys
 import threading
 import time
 
-WIDEST = 1_000_000  # columns of a table in a file: its lines are never broken
-SILENCE = 4.0  # seconds without a word at first; then twice as long each time
+WIDEST = 1_000_000  # width of a table in a file, so that lines are never wrapped
+SILENCE = 4.0  # seconds before the first progress line in a file. The pause doubles each time.
 LONGEST_SILENCE = 60.0
+# A Python argument in a message, with or without a value: `beam=0`, `encoding='cp1252'`, `train=`.
+ARGUMENT = re.compile(r"""(?<![\w.(])(\w+)=('[^']*'|"[^"]*"|[\w./-]*\w)?(?![\w(\[{'"=])""")
 
 
 class Interrupted(Exception):
-    """Ctrl-C, with a sentence that says how to go on."""
+    """Raised after Ctrl-C, with a message that explains how to resume."""
 
 
 def show_table(header, rows, title=None):
-    """Prints a table: with lines on a terminal; in a pipe or a file as aligned plain columns.
+    """Print a table: with borders on a terminal, and as aligned plain columns elsewhere.
 
-    Plain columns have their header only under a title, so that a program can read the rest.
+    Without a title, plain columns have no header, so that programs can easily read the rows.
+
+    Args:
+        header: list of str, the names of the columns.
+        rows: list of rows, each a list of values.
+        title: str, or None for no title.
     """
     from rich.console import Console
     from rich.table import Table
@@ -30,7 +38,7 @@ def show_table(header, rows, title=None):
     for name in header:
         table.add_column(name, no_wrap=plain)
     for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))  # Text: brackets in a token are no markup
+        table.add_row(*(Text(str(cell)) for cell in row))  # Text does not parse brackets as markup
     if not plain:
         Console().print(table)
         return
@@ -42,12 +50,12 @@ def show_table(header, rows, title=None):
 
 
 def say(text):
-    """Prints a line at once, also into a file."""
+    """Print a line, and flush standard output."""
     print(text, flush=True)
 
 
 class _Lines(logging.Handler):
-    """Prints what the package logs on standard error, a line each."""
+    """Log handler that prints each message on a line on standard error."""
 
     def emit(self, record):
         print(record.getMessage(), file=sys.stderr, flush=True)
@@ -55,7 +63,7 @@ class _Lines(logging.Handler):
 
 @contextlib.contextmanager
 def print_log():
-    """Inside, prints what the package logs, such as that a preset is fetched."""
+    """Context manager that prints the log messages of this package, for example about downloads."""
     log, lines = logging.getLogger("keras_attention"), _Lines()
     level = log.level
     log.setLevel(logging.INFO)
@@ -67,20 +75,38 @@ def print_log():
         log.setLevel(level)
 
 
+def write_options(text, options):
+    """Return a message with Python arguments replaced by command line options.
+
+    `options` is a dict from the name of an argument to its option.
+    """
+
+    def write(match):
+        argument, value = match.groups()
+        if argument not in options:
+            return match[0]
+        value = value and value.strip("'\"")
+        return f"{options[argument]} {value}" if value else options[argument]
+
+    return ARGUMENT.sub(write, text)
+
+
 def format_seconds(seconds):
-    """`1:05`, minutes and seconds."""
+    """Format seconds as minutes and seconds: `1:05`."""
     minutes, seconds = divmod(max(0, round(seconds)), 60)
     return f"{minutes}:{seconds:02}"
 
 
 @contextlib.contextmanager
 def keep_informed(describe):
-    """Inside, says on standard error what goes on: no work is silent for long.
+    """Context manager that reports progress on standard error.
+
+    On a terminal, one line is updated, and disappears at the end. In a file, a new line is written
+    after 4 s, then after another 8 s and so on, and later every minute.
 
     Args:
-        describe: str, or a function without arguments that gives one. On a terminal it stands in
-            one line that goes away at the end. In a file each is a line of its own, after 4 s, 8 s
-            more and so on, and then every minute.
+        describe: str, which is printed with the elapsed time, or a function without arguments that
+            returns the whole line.
     """
     started, done = time.perf_counter(), threading.Event()
     terminal = sys.stderr.isatty()

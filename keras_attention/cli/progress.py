@@ -1,4 +1,4 @@
-"""The lines that `train` prints while a model is trained: one for each epoch, and what goes on."""
+"""The lines that `train` prints during training: the progress, and a line for each epoch."""
 
 import contextlib
 import time
@@ -12,7 +12,11 @@ from keras_attention.tasks.run_state import read_best
 
 @contextlib.contextmanager
 def show_epochs(job, recipe, folder):
-    """Give a callback for `train_model` that prints; inside, no work is silent for long."""
+    """Context manager that reports the progress of training.
+
+    It yields an `EpochLines`, the Keras callback that prints a line for each epoch. `job` has the
+    model and data, `recipe` the number of epochs, and `folder` is the `RunFolder` of the run.
+    """
     names = [make().name for make in job.metrics]
     lines = EpochLines(folder.best, recipe.epochs, len(job.train), names)
     with keep_informed(lines.describe):
@@ -20,34 +24,34 @@ def show_epochs(job, recipe, folder):
 
 
 class EpochLines(keras.callbacks.Callback):
-    """Prints a line for each epoch, and describes what goes on within it.
+    """Prints a line for each epoch, and describes the progress within an epoch.
 
     Args:
-        best: pathlib.Path, the file of the weights that `KeepBest` keeps.
-        epochs: int.
-        steps: int, the batches of an epoch.
-        metrics: list of str, their names in the logs. The first is printed of both parts of the
-            data, the others of the development set.
+        best: pathlib.Path of the weights that `KeepBest` saves.
+        epochs: int, the number of epochs.
+        steps: int, the number of batches in an epoch.
+        metrics: list of str, the names of metrics. The first is printed for the training and the
+            development split, and the others only for the development split.
     """
 
     def __init__(self, best, epochs, steps, metrics):
         super().__init__()
         self.best, self.epochs, self.steps = best, epochs, steps
-        self.metric, *self.others = metrics
+        self.metric, *self.more_metrics = metrics
         self.on_epoch_begin(0)
 
     def describe(self):
-        """Return what goes on: the epoch, how far it is, and about how long it takes yet."""
+        """Return a line of text: the epoch, the batches done, and the estimated remaining time."""
         gone = time.perf_counter() - self.started
         line = f"epoch {self.epoch + 1}/{self.epochs}: "
         if self.checking:
-            return f"{line}scoring the development part, {format_seconds(gone)} gone"
+            return f"{line}scoring the development part, {format_seconds(gone)} elapsed"
         if self.seen < 2:
-            return f"{line}preparing the first batches, {format_seconds(gone)} gone"
+            return f"{line}preparing the first batches, {format_seconds(gone)} elapsed"
         seconds = (time.perf_counter() - self.first) / (self.seen - 1)
         left = seconds * (self.steps - self.seen)
         return (
-            f"{line}batch {self.seen} of {self.steps}, {format_seconds(gone)} gone, about "
+            f"{line}batch {self.seen} of {self.steps}, {format_seconds(gone)} elapsed, about "
             f"{format_seconds(left)} left"
         )
 
@@ -57,7 +61,7 @@ class EpochLines(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         self.seen = batch + 1
-        self.first = self.first or time.perf_counter()  # the first one is traced as well
+        self.first = self.first or time.perf_counter()  # the first batch, which is traced, is over
 
     def on_test_begin(self, logs=None):
         self.checking = True
@@ -66,12 +70,12 @@ class EpochLines(keras.callbacks.Callback):
         seconds = time.perf_counter() - self.started
         mark = "  best so far" if read_best(self.best).epoch == epoch + 1 else ""
         part = "" if self.seen == self.steps else f"  {self.seen} of {self.steps} batches"
-        others = "".join(
-            f", {name} {format_score(name, logs['val_' + name])}" for name in self.others
+        more = "".join(
+            f", {name} {format_score(name, logs['val_' + name])}" for name in self.more_metrics
         )
         say(
             f"epoch {epoch + 1:>3}/{self.epochs}  loss {logs['loss']:.4f}  {self.metric}: "
             f"train {format_score(self.metric, logs[self.metric])}, "
-            f"dev {format_score(self.metric, logs['val_' + self.metric])}{others}  "
+            f"dev {format_score(self.metric, logs['val_' + self.metric])}{more}  "
             f"{seconds:5.1f} s{part}{mark}"
         )

@@ -1,4 +1,4 @@
-"""How the files and the data sets of TFDS that a `Source` names are read for each task."""
+"""Functions for each task that read the files or the TFDS dataset of a `Source`."""
 
 import pathlib
 import typing
@@ -8,24 +8,11 @@ from keras_attention.data.made_up.spoken_digits import TOP_DB
 from keras_attention.data.readers.coco import has_captions, is_coco
 from keras_attention.data.readers.dialogues import LINES, TURNS, holds_dialogues
 
-IMAGE_SIZE = 48  # of pictures in folders, unless another size is asked for
-SPOKEN_DIGITS, SPOKEN_NUMBERS = "spoken_digit", "spoken_numbers"  # the first is what TFDS calls it
-SPEEDS = (0.85, 0.92, 1.0, 1.08, 1.17)  # of its recordings in training: measured, fewer errors
+IMAGE_SIZE = 48  # default size of images in folders
+SPOKEN_DIGITS, SPOKEN_NUMBERS = "spoken_digit", "spoken_numbers"  # TFDS has only the first
+SPEEDS = (0.85, 0.92, 1.0, 1.08, 1.17)  # speed perturbation, which measurably reduces errors
+LABELED_TEXT = "labeled text"
 TEXT_OPTIONS = ("label_column", "text_column", "encoding", "on_error")
-
-
-class Reader(typing.NamedTuple):
-    """How the data of a task are read; each function takes a `Source`.
-
-    Attributes:
-        describe: gives what the files are, and the names of the options that apply to them.
-        read_files: gives the data set in the files.
-        read_tfds: gives the data set of TFDS.
-    """
-
-    describe: typing.Callable
-    read_files: typing.Callable
-    read_tfds: typing.Callable
 
 
 def read_columns_of_tfds(source):
@@ -33,44 +20,65 @@ def read_columns_of_tfds(source):
     return data.from_tfds(source.dataset, data_dir=source.data_dir, **columns)
 
 
-def tell(what, *options):
-    """Make the function of a `Reader` that describes files which are always the same."""
-    return lambda source: (what, options)
+class Reader(typing.NamedTuple):
+    """The functions that read the data of a task. The argument of each function is a `Source`.
+
+    Attributes:
+        read_files: function that reads the files, and returns a `DataSet`.
+        content: str, the content of the files, for error messages.
+        options: tuple of str, the names of the options that apply to these files.
+        read_tfds: function that reads the TFDS dataset, and returns a `DataSet`.
+        describe: function that returns (content, options) if both depend on the files, or else
+            None.
+    """
+
+    read_files: typing.Callable
+    content: str = ""
+    options: tuple = ()
+    read_tfds: typing.Callable = read_columns_of_tfds
+    describe: typing.Callable | None = None
+
+    def describe_files(self, source):
+        """Return the attributes (content, options) for the files of a `Source`.
+
+        `source` has the paths of the files and the user's options for reading them.
+        """
+        return self.describe(source) if self.describe else (self.content, self.options)
 
 
-# Texts with labels, and tagged sentences, whose files differ by their names.
+# Labeled text and tagged sentences. The names of the files distinguish them.
 
 
 def find_kind(path):
     path = pathlib.Path(path)
     if path.is_dir() or {".csv", ".tsv", ".jsonl"} & set(path.suffixes[-2:]):
-        return "texts"
+        return LABELED_TEXT
     return "CoNLL-U" if ".conllu" in path.suffixes else "CoNLL"
 
 
 def describe_by_name(source):
-    if any(find_kind(path) == "texts" for path in source.files.values()):
-        return "texts", TEXT_OPTIONS
+    if any(find_kind(path) == LABELED_TEXT for path in source.files.values()):
+        return LABELED_TEXT, TEXT_OPTIONS
     return "files of tagged sentences", ("label_column", "encoding", "on_error")
 
 
 def read_by_name(source, task):
-    """Read texts, CoNLL-U or CoNLL, by the names of the files, for a task, named by a str."""
+    """Read labeled text, CoNLL-U or CoNLL files, and return a `DataSet`.
+
+    The names of the files determine the format. `task` is the name of the task. `source` is a
+    `Source`, the paths of the files and the user's options.
+    """
     kinds = {find_kind(path) for path in source.files.values()}
     if len(kinds) > 1:
         raise ValueError(
-            f"The files are of several kinds, {' and '.join(sorted(kinds))}: give one."
+            f"The files have different formats, {' and '.join(sorted(kinds))}: give files of one "
+            "format."
         )
     if task == "text_classifier" and kinds == {"CoNLL"}:
-        kinds = {"texts"}  # whose reader says how files of texts are named
-    source.check_kind(data.Text if kinds == {"texts"} else data.Sentence, task)
-    if kinds == {"texts"}:
-        return data.from_text_files(
-            **source.files,
-            text_column=source.choose_column("text_column", "text"),
-            label_column=source.choose_column("label_column", "label"),
-            **source.reading,
-        )
+        kinds = {LABELED_TEXT}  # the error of this reader lists the valid file names
+    source.check_kind(data.Text if kinds == {LABELED_TEXT} else data.Sentence, task)
+    if kinds == {LABELED_TEXT}:
+        return read_texts(source, data.from_text_files, "text", "label")
     if kinds == {"CoNLL-U"}:
         column = "upos" if source.label_column is None else source.label_column
         return data.from_conllu(**source.files, column=column, **source.reading)
@@ -78,17 +86,21 @@ def read_by_name(source, task):
         column = -1 if source.label_column is None else int(source.label_column)
     except ValueError as error:
         raise ValueError(
-            f"--label-column {source.label_column}: the columns of CoNLL files have numbers, "
-            "from 0; -1 is the last. Names are for CoNLL-U files, which end in .conllu."
+            f"--label-column {source.label_column}: the columns of CoNLL files have numbers from "
+            "0, and -1 is the last column. Names are for CoNLL-U files, which end in .conllu."
         ) from error
     return data.from_conll(**source.files, label_column=column, **source.reading)
 
 
-def read_multi_label_texts(source):
-    return data.from_multi_label_files(
+def read_texts(source, read, text_column, label_column):
+    """Read files with two columns by calling `read`, such as `ka.data.from_text_files`.
+
+    `text_column` and `label_column` are the columns (str) if the source does not name them.
+    """
+    return read(
         **source.files,
-        text_column=source.choose_column("text_column", "text"),
-        label_column=source.choose_column("label_column", "labels"),
+        text_column=source.choose_column("text_column", text_column),
+        label_column=source.choose_column("label_column", label_column),
         **source.reading,
     )
 
@@ -102,21 +114,20 @@ def read_running_text(source):
 
 def read_running_text_or_dialogues(source):
     files = list(source.files.values())
-    others = [path for path in files if not holds_dialogues(path, **source.encodings)]
-    if not others:
+    running = [path for path in files if not holds_dialogues(path, **source.encodings)]
+    if not running:
         return data.join_dialogues(data.from_dialogue_files(**source.files, **source.reading))
-    for path in others:
-        if len(others) < len(files) or path.endswith(LINES):
+    for path in running:
+        if len(running) < len(files) or path.endswith(LINES):
             raise ValueError(
-                f"{path} holds no dialogues: expected JSON lines with turns or messages, or "
-                "ChatterBot's YAML, as in the other files; or running text in all, in files "
-                "such as .txt."
+                f"{path} has no dialogues: expected JSON lines with turns or messages, or "
+                "ChatterBot's YAML, like the other files, or running text in all files, in "
+                "formats such as .txt."
             )
     return read_running_text(source)
 
 
 def are_dialogues(source):
-    """Return whether all files of a `Source` are of dialogues."""
     return all(holds_dialogues(path, **source.encodings) for path in source.files.values())
 
 
@@ -125,42 +136,40 @@ def describe_pairs(source):
         return "aligned files", ("languages", "encoding", "on_error")
     if source.files and are_dialogues(source):
         return "dialogues", ("turns", "encoding", "on_error")
-    return "pairs of texts", TEXT_OPTIONS
+    return "pairs of text", TEXT_OPTIONS
 
 
 def read_pairs(source):
-    """Read aligned files if there are languages, or else files of dialogues or with two columns."""
+    """Read aligned files if `source.languages` is set, or else dialogues or two-column files."""
     if source.languages is None:
-        if are_dialogues(source):
-            dialogues = data.from_dialogue_files(**source.files, **source.reading)
-            return data.pair_dialogues(dialogues, source.turns or TURNS)
-        return data.from_pair_files(
-            **source.files,
-            text_column=source.choose_column("text_column", "source"),
-            label_column=source.choose_column("label_column", "target"),
-            **source.reading,
-        )
-    both = source.languages.split("-")
-    if len(both) != 2 or not all(both):
+        if not are_dialogues(source):
+            return read_texts(source, data.from_pair_files, "source", "target")
+        dialogues = data.from_dialogue_files(**source.files, **source.reading)
+        return data.pair_dialogues(dialogues, source.turns or TURNS)
+    languages = source.languages.split("-")
+    if len(languages) != 2 or not all(languages):
         raise ValueError(
             f"--languages {source.languages}: expected two, such as de-en, for files that end in "
             ".de and .en: --train corpus/train is corpus/train.de and corpus/train.en."
         )
     aligned = {
-        part: tuple(add_language(path, language) for language in both)
+        part: tuple(add_language(path, language) for language in languages)
         for part, path in source.files.items()
     }
     return data.from_pair_files(**aligned, **source.reading)
 
 
 def add_language(path, language):
-    """`corpus/train` as `corpus/train.de`, or that gzipped where only this is there."""
+    """Return the path `corpus/train.de` for `corpus/train` and `de`.
+
+    If only the gzipped file exists, the path is `corpus/train.de.gz`.
+    """
     plain = pathlib.Path(f"{path}.{language}")
     gzipped = pathlib.Path(f"{plain}.gz")
     return gzipped if gzipped.exists() and not plain.exists() else plain
 
 
-# Pictures.
+# Images.
 
 
 def read_image_folder(source):
@@ -175,22 +184,28 @@ def read_image_folder(source):
 
 
 def read_boxes(source):
-    """Read COCO's JSON, or Pascal VOC, by the names of the files."""
+    """Read COCO's JSON or Pascal VOC, depending on the names of the files.
+
+    `source` is a `Source`, the paths of the files and the user's options.
+    """
     kinds = {is_coco(path) for path in source.files.values()}
     if len(kinds) > 1:
-        raise ValueError("The files are of several kinds, COCO's and Pascal VOC's: give one.")
+        raise ValueError("The files have two formats, COCO and Pascal VOC: give files of one.")
     read = data.from_coco if kinds == {True} else data.from_voc
-    about = {"labels": source.labels, "image_size": source.image_size}
-    return read(**source.files, **about, **source.skipping)
+    options = {"labels": source.labels, "image_size": source.image_size}
+    return read(**source.files, **options, **source.skipping)
 
 
 def read_boxes_of_tfds(source):
-    about = {"labels": source.labels, "image_size": source.image_size}
-    return data.from_tfds_boxes(source.dataset, data_dir=source.data_dir, **about)
+    options = {"labels": source.labels, "image_size": source.image_size}
+    return data.from_tfds_boxes(source.dataset, data_dir=source.data_dir, **options)
 
 
 def read_captions(source):
-    """Read COCO's captions, a table of pictures and texts, or boxes, which become texts."""
+    """Read COCO's captions, a table of images and captions, or boxes, which become captions.
+
+    `source` is a `Source`, the paths of the files and the user's options.
+    """
     if all(is_coco(path) and not has_captions(path) for path in source.files.values()):
         boxes = data.from_coco(**source.files, image_size=source.image_size, **source.skipping)
         return data.caption_objects(boxes)
@@ -225,7 +240,7 @@ def read_recordings(source):
 def read_digits_of_tfds(source):
     if source.dataset != SPOKEN_DIGITS:
         raise ValueError(
-            f"--dataset {source.dataset}: of TFDS a recognizer takes {SPOKEN_DIGITS}, joined to "
+            f"--dataset {source.dataset}: a recognizer takes {SPOKEN_DIGITS} of TFDS, joined to "
             "strings of digits. Give files with --train, --dev and --test."
         )
     return data.connected_digits(speeds=SPEEDS, data_dir=source.data_dir)
@@ -234,75 +249,60 @@ def read_digits_of_tfds(source):
 def read_numbers_of_tfds(source):
     if source.dataset not in (SPOKEN_DIGITS, SPOKEN_NUMBERS):
         raise ValueError(
-            f"--dataset {source.dataset}: of TFDS it takes {SPOKEN_DIGITS}, joined to strings of "
-            f"digits, and {SPOKEN_NUMBERS}, the same with German numbers to write. Give files with "
-            "--train, --dev and --test."
+            f"--dataset {source.dataset}: this task takes {SPOKEN_DIGITS} of TFDS, joined to "
+            f"strings of digits, and {SPOKEN_NUMBERS}, the same with German numbers to write. Give "
+            "files with --train, --dev and --test."
         )
     read = data.spoken_numbers if source.dataset == SPOKEN_NUMBERS else data.connected_digits
     return read(top_db=TOP_DB, data_dir=source.data_dir)
 
 
-PAIRS = Reader(describe_pairs, read_pairs, read_columns_of_tfds)
-PICTURES = Reader(
-    tell("folders of pictures", "image_size", "on_error"), read_image_folder, read_columns_of_tfds
-)
+PAIRS = Reader(read_pairs, describe=describe_pairs)
+IMAGES = Reader(read_image_folder, "folders of images", ("image_size", "on_error"))
+RECORDINGS = "recordings", ("text_column", "encoding", "on_error")
 READERS = {
-    "causal_language_model": Reader(
-        tell("running text", "encoding"), read_running_text_or_dialogues, read_columns_of_tfds
-    ),
+    "causal_language_model": Reader(read_running_text_or_dialogues, "running text", ("encoding",)),
     "constituency_parser": Reader(
-        tell("files of bracketed trees", "encoding"),
         lambda source: data.from_bracketed_files(**source.files, **source.encodings),
-        read_columns_of_tfds,
+        "files of bracketed trees",
+        ("encoding",),
     ),
     "dependency_parser": Reader(
-        tell("files of dependency trees", "encoding", "on_error"),
         lambda source: data.from_conllu_trees(**source.files, **source.reading),
+        "files of dependency trees",
+        ("encoding", "on_error"),
         lambda source: data.from_tfds_trees(source.dataset, data_dir=source.data_dir),
     ),
-    "image_generator": PICTURES,
+    "image_generator": IMAGES,
     "image_to_sequence": Reader(
-        tell("pictures with texts", "image_size", "text_column", "encoding", "on_error"),
         read_captions,
+        "images with captions",
+        ("image_size", "text_column", "encoding", "on_error"),
         read_captions_of_tfds,
     ),
-    "masked_language_model": Reader(
-        tell("running text", "encoding"), read_running_text, read_columns_of_tfds
-    ),
+    "masked_language_model": Reader(read_running_text, "running text", ("encoding",)),
     "multi_label_classifier": Reader(
-        tell("texts with lists of labels", *TEXT_OPTIONS),
-        read_multi_label_texts,
-        read_columns_of_tfds,
+        lambda source: read_texts(source, data.from_multi_label_files, "text", "labels"),
+        "text with lists of labels",
+        TEXT_OPTIONS,
     ),
     "object_detector": Reader(
-        tell("pictures with boxes", "image_size", "on_error"), read_boxes, read_boxes_of_tfds
+        read_boxes, "images with boxes", ("image_size", "on_error"), read_boxes_of_tfds
     ),
     "question_answerer": Reader(
-        tell("files of questions", "on_error"),
         lambda source: data.from_question_files(**source.files, **source.skipping),
-        read_columns_of_tfds,
+        "files of questions",
+        ("on_error",),
     ),
     "seq2seq_recurrent": PAIRS,
     "seq2seq_transformer": PAIRS,
     "sequence_labeler": Reader(
-        describe_by_name,
-        lambda source: read_by_name(source, "sequence_labeler"),
-        read_columns_of_tfds,
+        lambda source: read_by_name(source, "sequence_labeler"), describe=describe_by_name
     ),
-    "speech_recognizer": Reader(
-        tell("recordings", "text_column", "encoding", "on_error"),
-        read_recordings,
-        read_digits_of_tfds,
-    ),
-    "speech_to_text": Reader(
-        tell("recordings", "text_column", "encoding", "on_error"),
-        read_recordings,
-        read_numbers_of_tfds,
-    ),
+    "speech_recognizer": Reader(read_recordings, *RECORDINGS, read_digits_of_tfds),
+    "speech_to_text": Reader(read_recordings, *RECORDINGS, read_numbers_of_tfds),
     "text_classifier": Reader(
-        describe_by_name,
-        lambda source: read_by_name(source, "text_classifier"),
-        read_columns_of_tfds,
+        lambda source: read_by_name(source, "text_classifier"), describe=describe_by_name
     ),
-    "vision_transformer": PICTURES,
+    "vision_transformer": IMAGES,
 }

@@ -1,4 +1,4 @@
-"""Printed answers of `predict`: a table or lines for each kind of task."""
+"""Print the predictions of the `predict` command as a table or lines, depending on the task."""
 
 import numpy as np
 
@@ -7,34 +7,30 @@ from keras_attention.export.card import MOST_ERRORS, format_class
 from keras_attention.export.checks.formatting import format_percent
 from keras_attention.training.scores.class_scores import ClassScores
 
-SHOWN = 60  # characters of a text beside its label
-CLASSES = 3  # of a picture
-SHADES = " ░▒▓█"  # a pixel in a terminal, two columns wide
+SHOWN = 60  # maximum number of characters of a text in the table of labels
+CLASSES = 3  # number of classes that are printed for an image
+SHADES = " ░▒▓█"  # brightness levels of a pixel, which is printed as two characters
 
 
 def show(task, inputs, options):
-    """Print the answers of a task.
+    """Print the predictions of a task for a list of inputs.
 
-    Args:
-        task: a `ka.tasks.Task`.
-        inputs: list of raw inputs.
-        options: dict, keywords of `task.predict`.
+    `options` is a dict of keyword arguments of `task.predict`.
     """
-    BY_TASK.get(task.builder, _show_lines)(task, inputs, **options)
+    if (print_answers := BY_TASK.get(task.builder)) is not None:
+        print_answers(task, inputs, **options)
+        return
+    for answer in task.predict(inputs, **options):
+        say(str(answer))
 
 
 def shows_blocks(task):
-    """Return whether each input gets several lines, with an empty line between two inputs."""
+    """Return whether each prediction of a task is printed on several lines."""
     return BY_TASK.get(task.builder) in BLOCKS
 
 
-def shorten(text):
-    """Return the beginning of a text, for a table."""
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
-
-
 def show_classes(scores):
-    """Print the scores of each class, where `scores` have them, and the most frequent errors."""
+    """Print the scores of each class and the most frequent errors, if `scores` has classes."""
     if not isinstance(scores, ClassScores):
         return
     rows = [format_class(*item) for item in scores.classes.items()]
@@ -44,20 +40,15 @@ def show_classes(scores):
 
 
 def _separate(answers):
-    """Yield the answers, and print an empty line before each but the first."""
+    """Yield each answer of an iterable, and print an empty line before all but the first answer."""
     for k, answer in enumerate(answers):
         if k:
             say("")
         yield answer
 
 
-def _show_lines(task, inputs, **options):
-    for answer in task.predict(inputs, **options):
-        say(str(answer))
-
-
 def _show_continuations(task, inputs, **options):
-    """Print each text and its continuation, token by token."""
+    """Print each prompt and its continuation, token by token."""
     for text, pieces in _separate(zip(inputs, task.stream(inputs, **options), strict=True)):
         print(text, end="", flush=True)
         for piece in pieces:
@@ -83,11 +74,11 @@ def _show_classes(task, inputs, *, top=CLASSES, **options):
         show_table(("class", "probability"), rows, title=path)
 
 
-def _show_pictures(task, inputs, **options):
-    """Print the pictures, in shades that a terminal has."""
-    for label, picture in _separate(zip(inputs, task.draw(inputs, **options), strict=True)):
+def _show_images(task, inputs, **options):
+    """Print generated images with block characters of different brightness."""
+    for label, image in _separate(zip(inputs, task.draw(inputs, **options), strict=True)):
         say(f"{label}:")
-        shades = np.rint(picture.mean(axis=-1) / 255 * (len(SHADES) - 1)).astype(int)
+        shades = np.rint(image.mean(axis=-1) / 255 * (len(SHADES) - 1)).astype(int)
         for row in shades:
             say("".join(2 * SHADES[i] for i in row).rstrip() or " ")
 
@@ -99,18 +90,14 @@ def _show_candidates(task, inputs, **options):
         show_table(("token", "probability"), rows)
 
 
-def _show_any_labels(task, inputs, *, top=None):
+def _show_labels(task, inputs, *, top=None):
+    if top is None and task.builder == "text_classifier":
+        top = 1
     rows = []
     for text, labels in zip(inputs, task.predict(inputs, top=top), strict=True):
-        named = [(label, format_percent(share)) for label, share in labels]
-        rows += [(*pair, shorten(text)) for pair in named or [("(no label)", "-")]]
-    show_table(("label", "probability", "text"), rows)
-
-
-def _show_labels(task, inputs, *, top=1):
-    rows = []
-    for text, labels in zip(inputs, task.predict(inputs, top=top), strict=True):
-        rows += [(label, format_percent(share), shorten(text)) for label, share in labels]
+        shown = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+        pairs = [(label, format_percent(share)) for label, share in labels]
+        rows += [(*pair, shown) for pair in pairs or [("(no label)", "-")]]
     show_table(("label", "probability", "text"), rows)
 
 
@@ -127,9 +114,9 @@ def _show_objects(task, inputs, **options):
 def _show_answers(task, inputs):
     rows = []
     for (question, _), answer in zip(inputs, task.predict(inputs), strict=True):
-        place = "-" if answer.start is None else f"{answer.start}-{answer.end}"
+        span = "-" if answer.start is None else f"{answer.start}-{answer.end}"
         text = answer.answer or "(no answer)"
-        rows.append((text, format_percent(answer.probability), place, question))
+        rows.append((text, format_percent(answer.probability), span, question))
     show_table(("answer", "probability", "characters", "question"), rows)
 
 
@@ -140,35 +127,31 @@ def _show_tags(task, inputs, *, group_entities=False):
         show_table((*names, "probability"), rows)
 
 
-def _show_captions(task, inputs, **options):
-    texts = task.predict(inputs, **options)
-    show_table(("picture", "text"), list(zip(inputs, texts, strict=True)))
-
-
-def _show_transcripts(task, inputs, **options):
-    texts = task.predict(inputs, **options)
-    show_table(("recording", "text"), list(zip(inputs, texts, strict=True)))
+def _show_text(task, inputs, **options):
+    noun = "image" if task.builder == "image_to_sequence" else "recording"
+    written = task.predict(inputs, **options)
+    show_table((noun, "text"), list(zip(inputs, written, strict=True)))
 
 
 BY_TASK = {
     "causal_language_model": _show_continuations,
     "dependency_parser": _show_dependencies,
-    "image_generator": _show_pictures,
-    "image_to_sequence": _show_captions,
+    "image_generator": _show_images,
+    "image_to_sequence": _show_text,
     "masked_language_model": _show_candidates,
-    "multi_label_classifier": _show_any_labels,
+    "multi_label_classifier": _show_labels,
     "object_detector": _show_objects,
     "question_answerer": _show_answers,
     "sequence_labeler": _show_tags,
-    "speech_recognizer": _show_transcripts,
-    "speech_to_text": _show_transcripts,
+    "speech_recognizer": _show_text,
+    "speech_to_text": _show_text,
     "text_classifier": _show_labels,
     "vision_transformer": _show_classes,
 }
 BLOCKS = (
     _show_continuations,
     _show_dependencies,
-    _show_pictures,
+    _show_images,
     _show_candidates,
     _show_objects,
     _show_tags,

@@ -1,13 +1,16 @@
-"""Data sets for tasks: from TFDS by name, from files, or by a name of this module."""
+"""`Source`: the data of a command, from TFDS, from files, or a dataset of this package."""
 
 import dataclasses
 import pathlib
+import warnings
 
 import numpy as np
 
 from keras_attention import data
+from keras_attention.cli.printing import say
 from keras_attention.cli.readers import READERS, SPOKEN_DIGITS, SPOKEN_NUMBERS
 from keras_attention.data.made_up.dates import LOCALES
+from keras_attention.data.problems import SkippedWarning
 from keras_attention.files.fields import Fields
 from keras_attention.files.manifest import MANIFEST
 from keras_attention.tasks.registry import find_task_by_examples, get_task_class
@@ -19,21 +22,21 @@ ABOUT_DIGITS = {
     "licence": "CC BY 4.0 (UCI Machine Learning Repository)",
     "notes": (
         "split by class with a fixed seed: a fifth for testing, an eighth of the rest for choosing "
-        "the epoch, the others for training; the same people wrote digits of all three parts",
+        "the epoch, and the rest for training. The same people wrote digits of all three parts",
     ),
 }
 
 
 def load_digits(seed=0):
-    """Load the 1,797 images (8, 8, 1), every part with its share of each digit.
+    """Load 1,797 images (8, 8, 1) of handwritten digits, and return a `ka.data.DataSet`.
 
-    A fifth is for testing, an eighth of the rest for choosing, the others for training.
+    Every split has the same share of each digit.
     """
     try:
         from sklearn import datasets
     except ImportError as error:
         raise ImportError(
-            "The digits come with scikit-learn, which is not installed: "
+            "The digits are in scikit-learn, which is not installed. Run "
             "pip install 'keras-attention-zoo[data]'"
         ) from error
     digits = datasets.load_digits()
@@ -46,7 +49,11 @@ def load_digits(seed=0):
 
 
 def split_by_class(labels, seed):
-    """Indices of train, dev and test, stratified."""
+    """Split examples into train, dev and test, with the same share of each class in every split.
+
+    `labels` is an array with the class of each example. The result is a dict from the name of each
+    split to an array with the indices of its examples.
+    """
     generator = np.random.default_rng(seed)
     parts = {"train": [], "dev": [], "test": []}
     for label in np.unique(labels):
@@ -62,20 +69,19 @@ DATES = "dates"
 SIZES = {"train": 50_000, "dev": 1_000, "test": 2_000}
 ABOUT_DATES = {
     "name": "dates of 1950 to 2049 as people write them in "
-    f"{len(LOCALES)} locales, made with Babel, and what they are in ISO 8601",
+    f"{len(LOCALES)} locales, made with Babel, and in ISO 8601",
     "licence": "Unicode License v3 (CLDR)",
     "notes": (
-        "made up with a fixed seed: every day belongs to one part of the data only, languages and "
-        "forms to all; forms that could be read as another date in one of the locales are left out",
+        "made up with a fixed seed: every day is in only one split, languages and forms are in all "
+        "splits. Forms that could be read as another date in one of the locales are left out",
     ),
 }
 
 
-def load_dates(seed=0):
-    """Return the dates as pairs of texts: as people write them, and in ISO 8601."""
+def load_dates():
+    """Return a `ka.data.DataSet` of pairs: a date as people write it, and in ISO 8601."""
     parts = {
-        part: [date[:2] for date in data.dates(part, size, seed=seed)]
-        for part, size in SIZES.items()
+        part: [date[:2] for date in data.dates(part, size, seed=0)] for part, size in SIZES.items()
     }
     return data.Pair.collect(**parts)
 
@@ -86,7 +92,7 @@ ABOUT_POLARITY = {
     "licence": "CC BY 4.0",
     "notes": (
         "split by class with a fixed seed: a tenth for testing, a tenth for choosing the epoch, "
-        "the others for training",
+        "and the rest for training",
     ),
 }
 
@@ -95,18 +101,18 @@ FACTS = "facts"
 FACTS_SIZES = {"train": 6_000, "dev": 500, "test": 1_000}
 ABOUT_FACTS = {
     "name": "questions about made-up people, each with a sentence or two that may answer it",
-    "licence": "none is needed: all is made up",
-    "notes": ("made up with a fixed seed from a few patterns; no surname is in two parts",),
+    "licence": "none needed, because it is made up",
+    "notes": ("made up with a fixed seed from a few patterns; no surname is in two splits",),
 }
 
 
-def load_facts(seed=0):
-    """Return the made-up questions as a `ka.data.DataSet`."""
-    parts = {part: data.facts(part, size, seed) for part, size in FACTS_SIZES.items()}
+def load_facts():
+    """Return a `ka.data.DataSet` of questions about fictional people, with their contexts."""
+    parts = {part: data.facts(part, size, 0) for part, size in FACTS_SIZES.items()}
     return data.Question.collect(**parts)
 
 
-# Data sets with a name of their own: how to load them, and their entry in the model card.
+# Datasets that are not in TFDS: name -> (function that loads it, its description for model cards).
 NAMED = {
     DIGITS: (lambda data_dir: load_digits(), ABOUT_DIGITS),
     DATES: (lambda data_dir: load_dates(), ABOUT_DATES),
@@ -114,8 +120,8 @@ NAMED = {
     FACTS: (lambda data_dir: load_facts(), ABOUT_FACTS),
 }
 
-# Known licences of data sets, for the model card.
-LICENCES = {
+# Licenses of datasets, for model cards.
+LICENSES = {
     "universal_dependencies/en_ewt": "CC BY-SA 4.0",
     "fashion_mnist": "MIT",
     "goemotions": "Apache-2.0",
@@ -126,31 +132,32 @@ LICENCES = {
     "spoken_numbers": "CC BY-SA 4.0",
 }
 
-
-OWN_SPLITS = (SPOKEN_DIGITS, SPOKEN_NUMBERS)  # of one part in TFDS
-
-
-REMEMBERED = ("dataset", "label_column", "text_column", "languages", "encoding", "turns")
+OWN_SPLITS = (SPOKEN_DIGITS, SPOKEN_NUMBERS)  # TFDS has only one split of them
+MANIFEST_FIELDS = ("dataset", "label_column", "text_column", "languages", "encoding", "turns")
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Where a data set comes from: a name, or files with what says how to read them.
+    """The origin of a `DataSet` (a named dataset or files), and the options for reading it.
 
     Args:
-        dataset: str, a name in TFDS, or one in `NAMED`; or None.
-        files: dict, `"train"`, `"dev"`, `"test"` -> path or None, instead of a data set.
-        label_column, text_column: str or None.
-        languages: str, `de-en` for aligned files, which end in `.de` and `.en`; or None.
-        encoding: str, of files of text; None for UTF-8.
-        on_error: `"skip"` leaves broken examples of files out; None names them in an error.
-        turns: int, of a dialogue that a reply is to; None for 3.
-        image_size: int or (height, width), of pictures in folders; None for 48.
-        color_mode: `"rgb"`, `"grayscale"`, or None for what the pictures are.
-        labels: names of the classes of pictures in folders; None for those of the folders.
-        resizing: `ka.data.Resizing` of pictures in folders, or None.
-        sampling_rate: int, samples a second that recordings get; None for that of the files.
-        data_dir: where data sets are kept, or None.
+        dataset: str, the name of a dataset in TFDS or in `NAMED`. None if there are files.
+        files: dict from `"train"`, `"dev"` and `"test"` to a path or None.
+        label_column, text_column: str, the name or number of a column. None uses the default of the
+            task.
+        languages: str, such as `de-en`, for aligned files that end in `.de` and `.en`. None for
+            other files.
+        encoding: str, the encoding of text files. None for UTF-8.
+        on_error: `"skip"` skips broken examples. None raises an error that lists them.
+        turns: int, the number of previous turns before each reply in a dialogue. None for 3.
+        image_size: int or (height, width), the size of images. None for the default, which is 48
+            for images in folders.
+        color_mode: `"rgb"`, `"grayscale"`, or None for the color mode of the image files.
+        labels: tuple of str, the class names. None uses the names in the data.
+        resizing: `ka.data.Resizing` for images in folders. None uses the default.
+        sampling_rate: int, the new sampling rate if recordings are resampled. None keeps the
+            sampling rate of the files.
+        data_dir: path of the folder for datasets. None uses the default.
     """
 
     dataset: str | None = None
@@ -169,74 +176,84 @@ class Source:
     data_dir: pathlib.Path | None = None
 
     def __post_init__(self):
-        given = {part: str(path) for part, path in self.files.items() if path is not None}
-        object.__setattr__(self, "files", given)
+        files = {part: str(path) for part, path in self.files.items() if path is not None}
+        object.__setattr__(self, "files", files)
 
     @classmethod
-    def remembered(cls, metadata, **given):
-        """As a manifest remembers it, with what is `given` and not None in its place."""
-        given = {name: value for name, value in given.items() if value is not None}
-        if given.get("files"):
-            given.setdefault("dataset", None)
-        known = {name: metadata.get(name) for name in REMEMBERED}
-        if given.get("dataset"):
-            known["languages"] = None
+    def from_manifest(cls, metadata, **changes):
+        """Return the `Source` of the data that a model was trained on.
+
+        Args:
+            metadata: dict, the content of the `manifest.json` that training saves with a model.
+            **changes: new values of fields. A value of None does not change the field.
+        """
+        changes = {name: value for name, value in changes.items() if value is not None}
+        if changes.get("files"):
+            changes.setdefault("dataset", None)
+        fields = {name: metadata.get(name) for name in MANIFEST_FIELDS}
+        if changes.get("dataset"):
+            fields["languages"] = None
         if "image_size" in metadata:
-            known |= _describe_pictures(metadata) | {"labels": tuple(metadata["labels"])}
+            fields |= _describe_images(metadata) | {"labels": tuple(metadata["labels"])}
         if "sampling_rate" in metadata:
-            known["sampling_rate"] = metadata["sampling_rate"]
-        return cls(**{**known, **given})
+            fields["sampling_rate"] = metadata["sampling_rate"]
+        return cls(**{**fields, **changes})
 
     def like(self, metadata):
-        """Return the same, read as a model of this manifest takes it.
+        """Return a copy of the source with the image size, sampling rate and turns of a model.
 
-        Pictures get its size, recordings its rate, and dialogues as many turns.
+        `metadata` is a dict, the manifest of the model, which is trained further on this source.
         """
         names = ("turns", "sampling_rate")
         settled = {name: metadata[name] for name in names if metadata.get(name) is not None}
         if "image_size" in metadata:
-            settled |= _describe_pictures(metadata)
-        for name in ("image_size", "turns"):
-            if name in settled and (given := getattr(self, name)) is not None:
-                option = f"--{name.replace('_', '-')} {given}"
-                raise ValueError(f"{option} is settled by the model: leave it out.")
+            settled |= _describe_images(metadata)
+        for name, value in {"image_size": self.image_size, "turns": self.turns}.items():
+            if name in settled and value is not None:
+                option = f"--{name.replace('_', '-')} {value}"
+                raise ValueError(f"{option} is fixed by the model: leave it out.")
         return dataclasses.replace(self, **settled)
 
     @property
     def entries(self):
-        """Return what a manifest remembers of it, a dict."""
-        always = ("dataset", "label_column")
-        found = {name: getattr(self, name) for name in REMEMBERED}
-        return {name: value for name, value in found.items() if value is not None or name in always}
+        """Return a dict with the manifest entries that describe the source."""
+        always, fields = ("dataset", "label_column"), vars(self)
+        return {
+            name: fields[name]
+            for name in MANIFEST_FIELDS
+            if fields[name] is not None or name in always
+        }
 
     def check_options(self, builder):
-        """Refuses options of the command line that do not apply to the data."""
-        names = ("label_column", "text_column", "languages", "encoding", "on_error", "turns")
-        names += ("image_size",)
-        what, allowed = self._list_options(builder)
-        for name in names:
-            if getattr(self, name) is not None and name not in allowed:
-                option = f"--{name.replace('_', '-')} {getattr(self, name)}"
-                raise ValueError(f"{option} is not for {what}: leave it out.")
+        """Raise a ValueError if a command line option does not apply to the data.
+
+        `builder` is the name of the function in `ka.models` that builds the model.
+        """
+        content, allowed = self._list_options(builder)
+        for name in (*MANIFEST_FIELDS[1:], "on_error", "image_size"):
+            value = vars(self)[name]
+            if value is not None and name not in allowed:
+                option = f"--{name.replace('_', '-')} {value}"
+                raise ValueError(f"{option} does not apply to {content}: leave it out.")
 
     def _list_options(self, builder):
-        """Return (what the data are, the names of the options that apply to them)."""
+        """Return a description of the data, and the names of the options that apply to it."""
         if self.dataset is not None:
             columns = () if self.dataset in NAMED else ("label_column", "text_column")
             return f"--dataset {self.dataset}", columns
-        return READERS[builder].describe(self)
+        return READERS[builder].describe_files(self)
 
     def load(self, builder):
-        """Return the data for the task of `builder`, a `ka.data.DataSet`."""
+        """Load the data for the task called `builder`, and return a `ka.data.DataSet`."""
         if (self.dataset is None) == (not self.files):
             raise ValueError(
-                "Name a data set with --dataset, or give files with --train, --dev and --test"
-                + (": both were given." if self.files else ".")
+                "Name a dataset with --dataset, or give files with --train, --dev and --test"
+                + (", but not both." if self.files else ".")
             )
         if self.languages is not None and "languages" not in self._list_options(builder)[1]:
             raise ValueError(
-                f"--languages {self.languages} is for pairs of texts, which {builder} does not "
-                "take."
+                f"--languages {self.languages} is for pairs of text, which {builder} does not "
+                "take: leave it out."
             )
         if self.files:
             loaded = READERS[builder].read_files(self)
@@ -247,43 +264,72 @@ class Source:
         self.check_kind(loaded.kind, builder)
         return loaded
 
+    def load_and_report(self, builder):
+        """Load the data, and print which examples are skipped.
+
+        `builder` is the name of the function in `ka.models` that builds the model.
+
+        Returns:
+            A `ka.data.DataSet`, and a list of sentences for the model card with the numbers of
+            skipped examples.
+        """
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", SkippedWarning)
+            loaded = self.load(builder)
+        skipped = []
+        for warning in caught:
+            if issubclass(warning.category, SkippedWarning):
+                say(str(warning.message))
+                skipped.append(str(warning.message).partition("\n")[0])
+            else:
+                line = warning.filename, warning.lineno
+                warnings.warn_explicit(warning.message, warning.category, *line)
+        return loaded, skipped
+
     def check_kind(self, kind, builder):
-        """Refuses examples of the class `kind` that the task of `builder` does not take."""
+        """Raise a ValueError if the task called `builder` does not take examples of this class.
+
+        `kind` is a class of examples, such as `ka.data.Text`.
+        """
         if kind is not get_task_class(builder).example_kind:
             other = find_task_by_examples(kind)
             holds = get_task_class(other).holds if other else kind.__name__
             raise ValueError(
-                f"{self.dataset or 'These files'}: {holds}, which {builder} does not take"
-                + (f"; {other} does." if other else ".")
+                f"{self.dataset or 'The files'}: {holds}, which {builder} does not take"
+                + (f". Train a {other} on this data." if other else ".")
             )
 
     def choose_column(self, option, default):
-        """Return the name of a column, or its number in a file whose first row names none.
+        """Return a column: its name, or its number in a file without a header row.
 
         Args:
             option: `"text_column"` or `"label_column"`.
+            default: str, the column if the option is not set.
         """
-        value = getattr(self, option)
+        value = vars(self)[option]
         value = default if value is None else value
         return int(value) if value.isdecimal() else value
 
     @property
     def encodings(self):
-        """Return keywords of readers of text."""
+        """Return the keyword argument `encoding` of functions that read text files, as a dict."""
         return {} if self.encoding is None else {"encoding": self.encoding}
 
     @property
     def skipping(self):
-        """Return keywords of readers of examples that may be broken."""
+        """Return the keyword argument `on_error` of functions that skip examples, as a dict."""
         return {} if self.on_error is None else {"on_error": self.on_error}
 
     @property
     def reading(self):
-        """Return keywords of readers of examples of text."""
+        """Return both keyword arguments, `encoding` and `on_error`, as a dict."""
         return self.encodings | self.skipping
 
     def describe(self, builder, loaded):
-        """Return the entry of the data in the model card, a dict."""
+        """Return a dict that describes the data in the model card.
+
+        `loaded` is the `ka.data.DataSet` that `load` returned for the task called `builder`.
+        """
         counts = get_task_class(builder).count_examples(loaded)
         if self.dataset in NAMED:
             return {**NAMED[self.dataset][1], "counts": counts}
@@ -293,17 +339,17 @@ class Source:
         notes = (f"TensorFlow Datasets{splits}",) if self.dataset else ()
         return {
             "name": self.dataset or ", ".join(names) + languages,
-            "licence": LICENCES.get(self.dataset),
+            "licence": LICENSES.get(self.dataset),
             "counts": counts,
             "notes": (*notes, *loaded.notes),
         }
 
 
-def _describe_pictures(metadata):
-    """Return how pictures are read for a manifest's model: a dict."""
+def _describe_images(metadata):
+    """Return the fields of a `Source` that read images as a model's manifest describes."""
     mode = "grayscale" if metadata["channels"] == 1 else "rgb"
-    found = {"image_size": tuple(metadata["image_size"]), "color_mode": mode}
+    fields = {"image_size": tuple(metadata["image_size"]), "color_mode": mode}
     if "resizing" in metadata:
         resizing = data.Resizing.read(Fields(MANIFEST, metadata["resizing"], "resizing"))
-        found["resizing"] = None if resizing == data.Resizing() else resizing
-    return found
+        fields["resizing"] = None if resizing == data.Resizing() else resizing
+    return fields

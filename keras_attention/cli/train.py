@@ -1,4 +1,4 @@
-"""`train`: from data to a folder with a tested, exported model."""
+"""The `train` command, which trains, tests and exports a model."""
 
 import contextlib
 import dataclasses
@@ -6,7 +6,6 @@ import time
 
 import keras
 
-from keras_attention.cli.examples import load_examples
 from keras_attention.cli.jobs import run_job
 from keras_attention.cli.mesh import check_batch_size, finish_with_tensorflow, make_layout
 from keras_attention.cli.printing import say
@@ -16,24 +15,31 @@ from keras_attention.tasks.folders import RunFolder
 from keras_attention.tasks.presets import is_checkpoint
 from keras_attention.tasks.registry import get_task_class
 
-# Options that the model of a preset has settled; some tasks add subwords, though.
+# Options that cannot be changed for the model of a preset, except that some tasks can add subwords.
 SETTLED = (*recipes.IN_MODEL, *recipes.list_settled(), *recipes.OF_CHECKPOINTS)
 
 
 def train(
     builder, output, source, options, preset=None, mesh=None, fully_sharded=False, trained=False
 ):
-    """Trains a model on the data of a `Source` and fills the folder `output`.
+    """Train a model, and write the preset to a folder.
 
-    What another backend than TensorFlow has trained, a process of TensorFlow exports and tests.
+    If Keras does not run on TensorFlow, another process with TensorFlow exports and tests the
+    model.
 
     Args:
-        builder: str, a name in `TASKS`.
-        preset: path or name of a preset to go on from, or None.
-        mesh: dict, name of a mesh axis -> how many devices, of a `ka.distribution.RoleParallel`; or
-            None for one device.
-        fully_sharded: bool, of that layout.
-        trained: bool, whether the run in `output` is trained, and is to be exported and tested.
+        builder: str, the name of a task in `TASKS`.
+        output: path of the output folder.
+        source: `Source` of the data.
+        options: dict of hyperparameters that replace those of the recipe. A value of None keeps the
+            value in the recipe.
+        preset: path or name of a preset, or a checkpoint, whose model is trained further. None
+            trains a new model.
+        mesh: dict from the name of a mesh axis to the number of devices, for
+            `ka.distribution.RoleParallel`. None trains on one device.
+        fully_sharded: bool, whether the devices of the axis `data` divide the weights, too.
+        trained: bool, whether the model in `output` is already trained, and only needs to be
+            exported and tested.
     """
     arguments = {name: value for name, value in locals().items() if name != "trained"}
     if fully_sharded and mesh is None:
@@ -50,12 +56,11 @@ def train(
 
 
 def _train(builder, output, source, options, preset, mesh, trained, finishes):
-    """`train` in one process, in which the layout is set."""
     started = time.perf_counter()
     source.check_options(builder)
     if preset is None:
-        dataset, settled = source.dataset or recipes.FILES, {}
-        task, recipe = None, recipes.choose_recipe(builder, dataset, options)
+        task, settled = None, {}
+        recipe = recipes.choose_recipe(builder, source.dataset or recipes.FILES, options)
     else:
         task, options, settled = open_preset(preset, builder, options)
         recipe = recipes.replace_numbers(task.recipe, builder, options)
@@ -68,7 +73,7 @@ def _train(builder, output, source, options, preset, mesh, trained, finishes):
         "recipe": dataclasses.asdict(recipe),
     }
     folder = RunFolder(output, settings)
-    loaded, skipped = load_examples(source, builder)
+    loaded, skipped = source.load_and_report(builder)
     about = source.describe(builder, loaded)
     about["notes"] = (*about["notes"], *skipped)
     count = len(loaded.train)
@@ -81,8 +86,8 @@ def _train(builder, output, source, options, preset, mesh, trained, finishes):
         task = get_task_class(builder).build(loaded, recipe, builder)
     else:
         task.check_data(loaded)
-        for sentence in task.adapt(loaded):
-            say(sentence)
+        for note in task.adapt(loaded):
+            say(note)
         if options.get("vocabulary_size") is not None and task.extends:
             task.extend_vocabulary(loaded.train, options["vocabulary_size"])
         about["begun"] = str(preset)
@@ -91,18 +96,22 @@ def _train(builder, output, source, options, preset, mesh, trained, finishes):
 
 
 def open_preset(preset, builder, options):
-    """Return (the task to go on from, the other options, those that it was opened with)."""
-    given = {name: value for name, value in options.items() if value is not None}
-    opened = {}
+    """Open the task `builder` of a preset or checkpoint, whose model is trained further.
+
+    Returns:
+        A tuple of the task, a dict of the options for training, and a dict of the options that were
+        passed to `from_preset`.
+    """
+    options, opened = {k: v for k, v in options.items() if v is not None}, {}
     if is_checkpoint(preset):
-        opened = {name: given.pop(name) for name in list_options(builder) if name in given}
+        opened = {name: options.pop(name) for name in list_options(builder) if name in options}
         task = get_task_class(builder).from_preset(preset, **opened)
     else:
         task = from_preset(preset, "keras")
         if task.builder != builder:
-            raise ValueError(f"--from {preset} holds a {task.builder}: train {task.builder}.")
-    kept = [name for name in SETTLED if name != "vocabulary_size" or not task.extends]
-    if settled := [name for name in kept if name in given]:
-        option = f"--{settled[0].replace('_', '-')}"
-        raise ValueError(f"{option} is settled by the model of --from {preset}: leave it out.")
-    return task, given, opened
+            raise ValueError(f"--from {preset} is a {task.builder}: train {task.builder}.")
+    for name in SETTLED:
+        if name in options and not (name == "vocabulary_size" and task.extends):
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} is fixed by the model of --from {preset}: leave it out.")
+    return task, options, opened

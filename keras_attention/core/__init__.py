@@ -1,1 +1,1 @@
-"""Shared by all folders: parts, checks, scopes, registered names, private names of Keras."""
+"""Code that all folders share: parts, checks, scopes, registration, and Keras's private names."""

@@ -1,4 +1,4 @@
-"""The cache that a model needs: `trace_cache` asks its layers in a symbolic call."""
+"""`trace_cache`: run a model symbolically to find the cache entries that its layers need."""
 
 import contextlib
 import dataclasses
@@ -11,48 +11,51 @@ from keras_attention.core.scope import CacheEntry
 
 @dataclasses.dataclass
 class CacheSpec:
-    """The cache that the layers of a model need, as they declare it in a traced call.
+    """The names, shapes and dtypes of the cache that a model needs to decode with few new tokens.
 
-    Attributes:
-        length: int, the number of tokens in the traced call, by which layers tell them from a
-            source, or None.
-        entries: dict, (prefix of a slot, name there) -> `CacheEntry`.
-        masks: dict, layer name -> mask part of its self-attention.
-        max_lengths: dict, description of a layer with limited positions -> their number.
-        refusals: list of sentences that say why the model cannot decode token by token.
+    The layers of the model add their entries while `trace_cache` calls the model symbolically.
     """
 
+    # The number of tokens in the traced call. A sequence with another length is the source, such as
+    # the encoder's output.
     length: int | None = None
+    # (prefix of a layer's names in the cache, short name) -> `CacheEntry`
     entries: dict = dataclasses.field(default_factory=dict)
+    # name of a self-attention layer -> its mask, such as `Causal()`
     masks: dict = dataclasses.field(default_factory=dict)
+    # description of a layer with a limited number of positions -> this number
     max_lengths: dict = dataclasses.field(default_factory=dict)
+    # reasons why the model cannot decode token by token
     refusals: list = dataclasses.field(default_factory=list)
 
     def clear(self):
-        """Forget all declarations."""
         for declarations in (self.entries, self.masks, self.max_lengths, self.refusals):
             declarations.clear()
 
     def named(self, kind=CacheEntry):
-        """Return the entries of a kind by their names in the cache."""
+        """Return a dict {name in the cache: entry} of all entries of the class `kind`."""
         entries = self.entries.items()
         return {f"{prefix}_{name}": x for (prefix, name), x in entries if isinstance(x, kind)}
 
 
 def trace_cache(model, scope, inputs, tokens=None, *, encoder=None, join=None):
-    """Run a model symbolically in `scope`, a `CacheScope` with a spec, and return that spec.
+    """Run a model symbolically, and return a `CacheSpec` of the cache entries that its layers need.
 
     Args:
-        inputs: `keras.Input`s as `model` takes them, or as `encoder` does.
-        tokens: the `keras.Input` of an encoder-decoder's target.
-        encoder: a model whose outputs `join(outputs, tokens)` makes inputs of `model`, or None.
+        model: the `keras.Model` that needs a cache.
+        scope: a `CacheScope` with an empty `CacheSpec`, which is filled and returned.
+        inputs: symbolic inputs of `model`, or of `encoder` if there is one.
+        tokens: the `keras.Input` of the target, only with an `encoder`.
+        encoder: a `keras.Model` that runs first, or None.
+        join: function `(outputs of the encoder, tokens) -> inputs of the model`. Only needed with
+            an `encoder`.
     """
     _Trace(model, scope, encoder, join)(inputs, tokens)
     return scope.spec
 
 
 class _Trace(keras.layers.Layer):
-    """Runs a model inside a scope."""
+    """A layer that calls a model inside a scope, so that Keras traces the call symbolically."""
 
     def __init__(self, model, scope, encoder, join):
         super().__init__(autocast=False)
@@ -60,7 +63,7 @@ class _Trace(keras.layers.Layer):
         self.encoder, self.join = encoder, join
 
     def call(self, inputs, tokens=None):
-        if self.encoder is not None:  # Keras hands the masks on with its outputs
+        if self.encoder is not None:  # the masks travel with its outputs
             inputs = self.join(self.encoder(inputs), tokens)
         with self.scope, without_mask_warnings():
             return self.model(inputs)
@@ -68,7 +71,7 @@ class _Trace(keras.layers.Layer):
 
 @contextlib.contextmanager
 def without_mask_warnings():
-    """Silence Keras's warning that a functional model drops a mask that its layers have used."""
+    """Silence Keras's warning that a model does not support masking, although its layers do."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="(?s).*does not support masking")
         yield

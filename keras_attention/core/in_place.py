@@ -1,4 +1,4 @@
-"""Writing into a tensor at an index, in place if the backend can."""
+"""Write into a tensor at an index, in place if the backend supports it."""
 
 import keras
 from keras import ops
@@ -7,18 +7,19 @@ from keras_attention.core import scope
 
 
 def write(x, axis, index, new):
-    """Return `x` with `new` written from `index` on along one axis.
+    """Return `x` with `new` written along one axis, starting at `index`.
 
-    `keras.ops.slice_update` does this on every backend, in LiteRT files and under XLA. On
-    TensorFlow it copies all of `x`, through an XLA program that is compiled for each shape. In
-    `scope.NativeGraph` it is TensorFlow's own slice assignment, which writes into the memory of `x`
-    if nothing else reads it. XLA has that op only outside of loops, and LiteRT lacks it.
+    `keras.ops.slice_update` does this on every backend, in LiteRT files and under XLA. But on
+    TensorFlow it copies all of `x`, in an XLA program that is compiled for each shape. Inside a
+    `scope.NativeGraph`, this function calls TensorFlow's slice assignment instead, which writes
+    into the memory of `x` if nothing else reads it. XLA supports that op only outside loops, and
+    LiteRT not at all.
 
     Args:
-        x: a tensor.
-        axis: int. index: int or int32 scalar, from 0 to the size of the axis minus the length of
-        `new`.
-        new: in the shape of `x` except along `axis`. Cast to its dtype.
+        x: the tensor to write into.
+        axis: int, the axis along which to write.
+        index: int or int32 scalar, at most the size of the axis minus the length of `new`.
+        new: tensor of the shape of `x`, except along `axis`. It is cast to the dtype of `x`.
     """
     new = ops.cast(new, x.dtype)
     if keras.backend.backend() != "tensorflow" or scope.current(scope.NativeGraph) is None:
@@ -41,10 +42,11 @@ def write(x, axis, index, new):
 
 
 def assert_room(index, length, room, message):
-    """Make a graph of TensorFlow raise an error when it runs with `index + length > room`.
+    """Add an op to a TensorFlow graph that raises an error at run time if index + length > room.
 
-    Compiled code of XLA and JAX, and exported files, cannot raise. In `scope.NativeGraph` all sizes
-    were checked before, so no op is added.
+    Call it before `length` entries are written at `index` into an axis of size `room`. `message` is
+    the message of the error. Nothing is added for XLA, JAX and exported files, which cannot raise
+    errors, and in a `scope.NativeGraph`, where all sizes were checked before.
     """
     silent = any(scope.current(kind) is not None for kind in (scope.NativeGraph, scope.Export))
     if keras.backend.backend() != "tensorflow" or silent:
@@ -56,6 +58,6 @@ def assert_room(index, length, room, message):
 
 
 def _along(x, axis, index):
-    where = [0] * len(x.shape)
-    where[axis] = index
-    return where
+    start = [0] * len(x.shape)
+    start[axis] = index
+    return start

@@ -1,4 +1,4 @@
-"""Inputs that are ids or positions: whole numbers, which mixed precision must not round."""
+"""`IntegerInputs`: keeps ids and positions exact under mixed precision."""
 
 import keras
 from keras import ops
@@ -13,11 +13,12 @@ NAMES = {
 
 
 class IntegerInputs:
-    """A base before `keras.layers.Layer` that casts ids and positions from floats to int32.
+    """A mixin for layers that casts ids and positions given as floats to int32.
 
-    Keras casts every float input to the layer's dtype, and bfloat16 holds no whole number above 256
-    exactly: id 257 would be id 256. `integer_inputs` names the arguments of `call` that are whole
-    numbers, by default those in `NAMES`.
+    Otherwise Keras would cast these floats to the compute dtype, and in bfloat16 id 257 would
+    become id 256. The class attribute `integer_inputs` is the set of the arguments of `call` that
+    are integers, by default `NAMES`, such as "token_ids" and "positions". The mixin must come
+    before `keras.layers.Layer` in the bases.
     """
 
     integer_inputs = NAMES
@@ -32,17 +33,20 @@ class IntegerInputs:
         return super().__call__(*args, **kwargs)
 
     def name_arguments(self, args, kwargs):
-        """Return the arguments of a call of the layer by their names in `call`."""
+        """Return the arguments of a call as a dict {argument of `call`: value}.
+
+        `args` is the tuple of positional arguments, and `kwargs` the dict of keyword arguments.
+        """
         names = keras_internals.list_call_arguments(self)[: len(args)]
         return {**dict(zip(names, args, strict=True)), **kwargs}
 
     def get_integer_inputs(self, arguments):
-        """Return the names in `arguments` that are whole numbers."""
+        """Return the set of names in the dict `arguments` whose values must be integers."""
         return self.integer_inputs & set(arguments)
 
 
 def to_integers(x):
-    """Cast a float tensor or array to int32 and keep its mask. Return anything else as it is."""
+    """Cast a float tensor or array to int32, and keep its mask. Return anything else unchanged."""
     dtype = getattr(x, "dtype", None)
     if dtype is None or not keras.backend.is_float_dtype(keras.backend.standardize_dtype(dtype)):
         return x

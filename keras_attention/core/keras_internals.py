@@ -1,27 +1,27 @@
-"""Every private name of Keras that this package uses, each behind a function.
+"""All uses of Keras's private API in this package, each wrapped in a function.
 
-Nothing else imports `keras.src` or reads a private attribute of a Keras object. If a release of
-Keras moves one of these names, only this file changes.
+No other file imports `keras.src` or reads a private attribute of a Keras object.
 """
 
 import keras
 from keras.src import backend
-from keras.src.backend.common import global_state
+from keras.src.backend.common import global_state, tensor_attributes
 from keras.src.backend.common.name_scope import current_path
+from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 from keras.src.backend.common.variables import AutocastScope
 from keras.src.layers.convolutional.base_conv import BaseConv
 from keras.src.layers.preprocessing.data_layer import DataLayer
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 from keras.src.losses.loss import reduce_weighted_values
 from keras.src.models.functional import Functional
-from keras.src.ops.numpy import NotEqual, Pad
+from keras.src.ops.numpy import LogicalNot, NotEqual, Pad
 from keras.src.saving import saving_lib, serialization_lib
 
 from keras_attention.core.token_layout import BatchLayout, get_batch_layout
 
-# The operations in the graphs of our builders. HDF5 files name them without their module, and Keras
-# looks such names up among its layers and registered classes only.
-for _operation in (NotEqual, Pad):
+# Our models contain these operations. HDF5 files store only their names, without a module, and then
+# Keras finds only layers and registered classes.
+for _operation in (LogicalNot, NotEqual, Pad):
     keras.saving.get_custom_objects().setdefault(_operation.__name__, _operation)
 
 
@@ -29,22 +29,42 @@ LOW_RANK = (keras.layers.Dense, keras.layers.EinsumDense, keras.layers.Embedding
 
 
 def get_mask(tensor):
-    """Return the implicit padding mask of a tensor, bool (B, T), or None.
-
-    Keras passes masks between layers this way. Code outside of a layer has no public access to it.
-    """
+    """Return the Keras mask that is attached to a tensor, bool (B, T), or None."""
     return backend.get_keras_mask(tensor)
 
 
 def set_mask(tensor, mask):
-    """Give a tensor an implicit mask. For the values of a loss it says which count in the mean."""
+    """Attach a Keras mask, bool, to a tensor.
+
+    If the tensor is the result of the `call` of a `keras.losses.Loss`, the mean that Keras computes
+    leaves out values whose mask is False.
+    """
     backend.set_keras_mask(tensor, mask)
 
 
-def sum_losses(losses, sample_weight, mask):
-    """Sum losses by Keras's rules for weights and a mask.
+def attach(tensor, name, value):
+    """Attach a value to a tensor under a name, as Keras attaches masks. A loss can read it."""
+    tensor_attributes.set_tensor_attr(tensor, f"_keras_attention_{name}", value)
 
-    On PyTorch Keras multiplies the weights by the mask in place, so it gets a copy.
+
+def read_attached(tensor, name):
+    """Return the value that `attach` attached to a tensor under `name`, a str, or None."""
+    return tensor_attributes.get_tensor_attr(tensor, f"_keras_attention_{name}")
+
+
+def infers_shapes():
+    """Return whether Keras runs code only for the shapes of its results.
+
+    `fit` does this first on JAX and PyTorch. The loss then gets other tensors than the model's.
+    """
+    return in_symbolic_scope()
+
+
+def sum_losses(losses, sample_weight, mask):
+    """Return the sum of losses, each multiplied by its sample weight and its mask, as Keras does.
+
+    `losses` is a float tensor. Weights and mask are tensors, or None. Keras gets a copy of the
+    weights, because on PyTorch Keras multiplies weights by the mask in place.
     """
     if sample_weight is not None:
         sample_weight = keras.ops.copy(sample_weight)
@@ -52,79 +72,77 @@ def sum_losses(losses, sample_weight, mask):
 
 
 def all_layers(layer):
-    """Return the layer and every layer inside it, at any depth, as a list.
-
-    `Model.layers` is public, but leaves out what is inside those layers.
-    """
+    """Return a list of `layer` and all layers inside it, at any depth."""
     return layer._flatten_layers()
 
 
 def inner_layers(layer):
-    """Return every layer inside `layer`, at any depth, as a list."""
+    """Return a list of all layers inside `layer`, at any depth."""
     return layer._flatten_layers(include_self=False)
 
 
 def direct_layers(layer):
-    """Return the layers that `layer` itself holds, as a list."""
+    """Return a list of the direct sublayers of `layer`."""
     return layer._flatten_layers(include_self=False, recursive=False)
 
 
 def own_variables(layer):
-    """Return the variables that a layer made itself."""
+    """Return the variables that a layer created itself, without those of its sublayers."""
     return [*layer._trainable_variables, *layer._non_trainable_variables]
 
 
 def trained_variables(layer):
-    """Return the variables that a layer itself made to be trained, frozen or not."""
+    """Return the variables that a layer created with `trainable=True`, even if they are frozen.
+
+    The variables of its sublayers are not included.
+    """
     return list(layer._trainable_variables)
 
 
 def read_values(variables):
-    """Return the stored values of variables, also inside layers of mixed precision.
-
-    Within a layer Keras casts what is read of a variable to the layer's compute dtype.
-    """
+    """Return the stored values of variables, without a cast to the layer's compute dtype."""
     with AutocastScope(None):
         return [variable.value for variable in variables]
 
 
 def variable_index(optimizer, variable):
-    """Return the place of a variable, or of its backend's own, in an optimizer."""
+    """Return the index of a variable (Keras's or the backend's) in the lists of an optimizer."""
     return optimizer._get_variable_index(variable)
 
 
 def adam_variables(optimizer, variable):
-    """Return (TensorFlow's variable, its first and its second moment) of a Keras Adam."""
+    """Return (variable, first moment, second moment) of Keras's Adam as TensorFlow variables.
+
+    `optimizer` is the Adam that trains the Keras variable `variable`.
+    """
     index = variable_index(optimizer, variable)
     groups = (optimizer._trainable_variables, optimizer._momentums, optimizer._velocities)
     return tuple(each[index].value for each in groups)
 
 
 def decays(optimizer, variable):
-    """Return whether a Keras optimizer's weight decay applies to this variable."""
+    """Return whether a Keras optimizer applies weight decay to `variable`."""
     return optimizer._use_weight_decay(variable)
 
 
 def forget_compilation(model):
-    """Make a model as if it had not been compiled, so that it is saved without its optimizer.
+    """Reset a model to its state before `compile`, so that it is saved without its optimizer.
 
-    The optimizer has variables for the weights that were trained, and a file is refused if a new
-    optimizer would have others.
+    Keras could not load a saved optimizer if the trainable variables changed since `compile`.
     """
     model.optimizer, model.compiled = None, False
 
 
 def has_low_rank(layer):
-    """Return whether the kernel of a layer has LoRA matrices beside it."""
+    """Return whether Keras's LoRA is enabled in a layer."""
     return isinstance(layer, LOW_RANK) and layer.lora_enabled
 
 
 def merge_low_rank(layer):
-    """Add the LoRA matrices of a dense layer to its kernel, and remove them.
+    """Add the product of a layer's LoRA matrices to its kernel, and remove the matrices.
 
-    Keras merges them when it saves or quantizes a layer, but not in one that goes on. The second
-    matrix becomes 0: a function compiled before, such as that of `predict`, adds the product of
-    both to the kernel again.
+    Keras only does this when it saves or quantizes a layer. The second matrix is set to 0, because
+    a function that was compiled before, such as that of `predict`, still adds the product.
     """
     kernel = layer.kernel
     for variable in (layer.lora_kernel_a, layer.lora_kernel_b):
@@ -136,72 +154,68 @@ def merge_low_rank(layer):
 
 
 def is_functional(model):
-    """Return whether a model has symbolic inputs and outputs: functional, or built sequential."""
+    """Return whether a model has symbolic inputs and outputs.
+
+    These are functional models, and `Sequential` models that are built.
+    """
     built = isinstance(model, keras.Sequential) and model._functional is not None
     return built or isinstance(model, Functional)
 
 
 def producer(tensor):
-    """Return the operation, such as a layer, whose output a symbolic tensor is."""
+    """Return the operation, such as a layer, that produced a symbolic tensor."""
     return tensor._keras_history.operation
 
 
 def inputs_of(tensor):
-    """Return the symbolic inputs of the call whose output a symbolic tensor is, as a list.
-
-    `Layer.input` is public, but raises if the layer was called more than once.
-    """
+    """Return a list of the symbolic inputs of the call that produced a symbolic tensor."""
     return producer(tensor)._inbound_nodes[tensor._keras_history.node_index].input_tensors
 
 
 def call_arguments(tensor):
-    """Return (args, kwargs) of the call whose output a symbolic tensor is."""
+    """Return (args, kwargs) of the call that produced a symbolic tensor."""
     node = producer(tensor)._inbound_nodes[tensor._keras_history.node_index]
     return node.arguments.args, node.arguments.kwargs
 
 
 def consumers(tensor):
-    """Return pairs (operation, its input tensors) for each call that takes an input of a model.
-
-    The public graph of a functional model is drawn from its outputs, and cannot be followed down.
-    """
+    """List (operation, its input tensors) for all calls that read `tensor`, an input of a model."""
     return [(node.operation, node.input_tensors) for node in producer(tensor)._outbound_nodes]
 
 
 def find_readers(tensor):
-    """Yield the layers that take a symbolic tensor first, and the layers inside them."""
+    """Yield the layers that read `tensor`, an input of a model, and the layers inside them."""
     for operation, _ in consumers(tensor):
         if isinstance(operation, keras.layers.Layer):
             yield from all_layers(operation)
 
 
 def list_call_arguments(layer):
-    """Return the names of the arguments of a layer's `call`, which Keras has read from it."""
+    """Return the names of the arguments of a layer's `call`."""
     return tuple(layer._call_signature.parameters)
 
 
 def takes_training(layer):
     """Return whether the `call` of a layer has the argument `training`.
 
-    Keras fills the argument in, except for RNN cells: their caller passes it.
+    Keras passes it automatically, except to RNN cells: their caller must pass it.
     """
     return layer._call_has_training_arg
 
 
 def takes_argument(layer, name):
-    """Return whether the `call` of a layer has an argument `name`, or takes any name.
-
-    Keras reads the signature once, to fill in the masks that a `call` names.
-    """
+    """Return whether the `call` of a layer accepts an argument `name`, possibly by `**kwargs`."""
     parameters = layer._call_signature.parameters
     return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
 def can_use_flash_attention(query, key, value, *more, raise_error=False):
-    """Return whether the device has flash attention for heads of these shapes and dtypes.
+    """Return whether this device supports flash attention for tensors of these shapes and dtypes.
 
-    On JAX (B, T, N, H) each. On PyTorch (B, N, T, H), and `more` is a mask and whether it is
-    causal. With `raise_error`, an error says why not.
+    Args:
+        query, key, value: tensors, (B, T, N, H) on JAX and (B, N, T, H) on PyTorch.
+        *more: on PyTorch, the mask and whether attention is causal.
+        raise_error: bool, whether to raise an error with the reason instead of returning False.
     """
     bias = {"bias": None} if backend.backend() == "jax" else {}
     return backend.nn._can_use_flash_attention(
@@ -210,39 +224,40 @@ def can_use_flash_attention(query, key, value, *more, raise_error=False):
 
 
 def share_objects():
-    """Return a context that writes a layer with several holders once, and reads it as one layer.
-
-    `.keras` files are written and read in it. `keras.saving` does not make it public.
-    """
+    """Return a context manager in which Keras serializes a shared layer only once."""
     return serialization_lib.ObjectSharingScope()
 
 
 def first_epoch(model):
-    """Return the first epoch of `fit`, as `keras.callbacks.BackupAndRestore` sets it."""
+    """Return the epoch that `fit` starts at, which `keras.callbacks.BackupAndRestore` also sets."""
     return model._initial_epoch
 
 
 def set_first_epoch(model, epoch):
-    """Let the running `fit` begin with an epoch, as that callback does."""
+    """Make the running `fit` of a model start at `epoch`, 0-based. Call it in `on_train_begin`."""
     model._initial_epoch = epoch
 
 
 def read_model_config(json, compile=True):
-    """Return the model of the JSON configuration that `keras.callbacks.OrbaxCheckpoint` saves."""
+    """Build a model from `json`, the config that `keras.callbacks.OrbaxCheckpoint` saves as a str.
+
+    `compile` says whether the model is compiled with the saved loss and optimizer.
+    """
     return saving_lib._model_from_config(json, None, compile, safe_mode=True)
 
 
 def seed_layers(layer, seeds):
-    """Set, in a function of `tf.data`, the next seeds of the preprocessing layers in `layer`.
+    """Set the random state of all preprocessing layers in `layer`, inside a `tf.data` function.
 
-    Their generators count their calls. These run ahead of what is read of the data set, differently
-    in every run and every process.
+    By default these layers count their calls. Prefetching makes this count differ between runs, so
+    results would not be reproducible.
 
     Args:
-        seeds: ints (2,), a tensor of TensorFlow.
+        layer: a Keras layer.
+        seeds: int TensorFlow tensor (2,), the next seed. Each layer adds its index.
     """
     for k, inside in enumerate(all_layers(layer)):
-        if isinstance(inside, DataLayer) and hasattr(inside, "generator"):
+        if isinstance(inside, DataLayer) and "generator" in vars(inside):
             inside.backend.set_backend("tensorflow")
             try:
                 state = inside._get_seed_generator("tensorflow").state
@@ -252,52 +267,59 @@ def seed_layers(layer, seeds):
 
 
 def build_without_values(build):
-    """(what `build()` gives, the list of its variables): they have no values, and take no memory.
+    """Call `build`, which builds a model, without allocating the values of its variables.
 
-    `give_value` gives them one. No layer may be called with numbers before all have.
+    Call `give_value` for each variable before you call the model on data.
+
+    Returns:
+        (result of `build()`, list of its variables).
     """
-    others = global_state.get_global_attribute(_UNINITIALIZED, [])
+    outer = global_state.get_global_attribute(_UNINITIALIZED, [])
     global_state.set_global_attribute(_UNINITIALIZED, [])
     try:
         with keras.StatelessScope(initialize_variables=False):
             built = build()
         return built, global_state.get_global_attribute(_UNINITIALIZED, [])
     finally:
-        global_state.set_global_attribute(_UNINITIALIZED, others)
+        global_state.set_global_attribute(_UNINITIALIZED, outer)
 
 
 _UNINITIALIZED = "uninitialized_variables"
 
 
 def give_value(variable, array=None):
-    """Give a variable of `build_without_values` a value: an array, or its initializer's."""
+    """Give a variable of `build_without_values` a value: `array`, or None for its initial value."""
     if array is not None:
         variable._initializer = lambda shape, dtype=None: keras.ops.convert_to_tensor(array, dtype)
     variable._deferred_initialize()
 
 
 def has_value(variable):
-    """Return whether a variable has its initial value. In a stateless scope it is drawn later."""
+    """Return whether a variable has a value yet.
+
+    A variable that is created in a `keras.StatelessScope` gets its value later.
+    """
     return variable._value is not None
 
 
 def wrap_initializer(variable, change):
-    """Let a variable without a value start from `change(value)`."""
-    draw = variable._initializer
-    variable._initializer = lambda *args, **kwargs: change(draw(*args, **kwargs))
+    """Apply the function `change` to the initial value of a variable that has no value yet."""
+    initializer = variable._initializer
+    variable._initializer = lambda *args, **kwargs: change(initializer(*args, **kwargs))
 
 
 def layout_of(variable):
-    """Return the `keras.distribution.TensorLayout` that a variable was made with, or None."""
+    """Return the `keras.distribution.TensorLayout` of a variable, or None without a layout."""
     return getattr(variable, "_layout", None)
 
 
 def find_maker(variable):
-    """Return the layer that is making a variable, while Keras asks for its layout, or None.
+    """Return the layer that is creating a variable, or None if no layer is.
 
-    Keras asks a distribution about a variable, which does not know its layer, but the layer's scope
-    of names is open. In a symbolic call values are drawn later, when only the scope of the outer
-    layer is open. Then the variable is searched for.
+    A distribution needs the layer to decide how to split the variable over devices, but Keras
+    passes only the variable. The layer is found by its name scope, which is still open. In a
+    symbolic call, variables are initialized later, in the name scope of an outer layer. In this
+    case the layers inside the outer layer are searched.
     """
     scopes = global_state.get_global_attribute("name_scope_stack") or []
     caller = scopes[-1].caller if scopes else None
@@ -312,7 +334,10 @@ def find_maker(variable):
 
 
 def choose_layouts(model):
-    """Ask the active distribution for layouts of variables that have no value yet."""
+    """Let the active Keras distribution choose the layout of each variable that has no value yet.
+
+    Do nothing without a distribution, or if Keras runs on another backend than JAX.
+    """
     distribution = keras.distribution.distribution()
     if distribution is None or backend.backend() != "jax":
         return
@@ -324,10 +349,10 @@ def choose_layouts(model):
 
 
 def lay_out_every_batch():
-    """Let `fit`, `evaluate` and `predict` on JAX ask a `BatchLayout` about every batch.
+    """Patch `fit`, `evaluate` and `predict` on JAX: call `BatchLayout.lay_out_batch` per batch.
 
-    Keras asks for the layouts of the first batch of an epoch and uses them for all others. A batch
-    of another size, such as the last, is an error if its devices do not divide it.
+    Keras uses the layout of the first batch for all batches of an epoch. This fails if the size of
+    the last batch is not a multiple of the number of devices.
     """
     from keras.src.backend.jax.trainer import JAXEpochIterator
 
@@ -344,9 +369,9 @@ def lay_out_every_batch():
 
 
 def gather_predictions():
-    """Let `predict` on JAX pass its outputs to `BatchLayout.gather_outputs`.
+    """Patch `predict` on JAX: call `BatchLayout.gather_outputs` for the outputs of each batch.
 
-    Keras makes NumPy arrays of them, which fails if other processes hold some of the rows.
+    Keras converts the outputs to NumPy, which fails if other processes hold some of the rows.
     """
     from keras.src.backend.jax.trainer import JAXTrainer
 
@@ -373,7 +398,4 @@ def gather_predictions():
 
 
 class CellWithDropout(DropoutRNNCell):
-    """A cell whose dropout `keras.layers.RNN` draws before its loop, and resets afterwards.
-
-    Keras recognizes its own cells by this base class, which has no public name.
-    """
+    """Base class of RNN cells whose dropout masks `keras.layers.RNN` samples before its loop."""

@@ -1,9 +1,10 @@
-"""Modules that are imported when one of their names is first used: Keras, and rooms that need it.
+"""Lazy imports of Keras, and of the parts of this package that need Keras.
 
     from keras_attention.core.lazy import keras, models
 
-Keras and TensorFlow take seconds to import, and LiteRT files need neither. Code that reads such
-files runs quickly, and also where Keras and TensorFlow are not installed.
+Such a module is imported when one of its attributes is first used. Keras and TensorFlow take
+seconds to import, and LiteRT files need neither. So code that runs LiteRT files starts quickly, and
+works even if Keras and TensorFlow are not installed.
 """
 
 import importlib
@@ -26,12 +27,14 @@ MISSING = {
 
 
 def has_keras():
-    """Return whether Keras is installed. This does not import it."""
+    """Return whether Keras is installed, without importing it."""
     return importlib.util.find_spec("keras") is not None
 
 
 def import_module(name):
-    """Import the module `name`. The error for a missing Keras or TensorFlow says how to install it.
+    """Import and return a module, with a helpful error if Keras or TensorFlow is not installed.
+
+    The ImportError says how to install the missing package.
 
     ```python
     from keras_attention.core.lazy import import_module
@@ -44,17 +47,17 @@ def import_module(name):
     except ModuleNotFoundError as error:
         if error.name not in MISSING:
             raise
-        owner = "This" if name in MISSING else name
-        raise ImportError(f"{owner} {MISSING[error.name]}") from error
+        subject = "This" if name in MISSING else ".".join(name.split(".")[:2])
+        raise ImportError(f"{subject} {MISSING[error.name]}") from error
 
 
 def make_getattr(package, modules):
-    """Return a `__getattr__` (PEP 562) that imports a module when one of its names is used.
+    """Return a module's `__getattr__` (PEP 562) that imports public names when they are first used.
 
     Args:
-        package: str, its name.
-        modules: dict, public name -> module of the package that has it. A leading dot means the
-            package above, as in relative imports.
+        package: str, the `__name__` of the package.
+        modules: dict {public name: module that defines it}, relative to `package`, such as
+            `{"Noam": "schedules"}`. A leading dot means the parent of `package`.
     """
 
     def __getattr__(name):
@@ -67,7 +70,7 @@ def make_getattr(package, modules):
 
 
 class LazyModule:
-    """A module that is imported when one of its names is used."""
+    """A stand-in for a module, which is imported when one of its attributes is first used."""
 
     def __init__(self, name):
         self.__name__ = name

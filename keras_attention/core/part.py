@@ -8,12 +8,13 @@ import keras
 
 
 class Part:
-    """A part without weights: a frozen dataclass whose fields are its config.
+    """Base class of the parts of attention without weights, such as masks and normalizers.
 
-    Subclasses are decorated with `dataclasses.dataclass(frozen=True)` and
-    `keras.saving.register_keras_serializable(package="my_project")` (here the package is
-    "keras_attention"). Their fields then define how they are printed, compared, hashed, saved and
-    loaded. A part with weights is a `LayerPart` instead.
+    A part is a frozen dataclass, and its fields are its config. Decorate subclasses with
+    `dataclasses.dataclass(frozen=True)` and
+    `keras.saving.register_keras_serializable(package="my_project")`. (In this package it is
+    `"keras_attention"`.) Their fields then define how they are printed, compared, hashed, saved and
+    loaded. Parts with weights are subclasses of `LayerPart` instead.
     """
 
     def get_config(self):
@@ -37,9 +38,10 @@ _CONFIGURED = (
 
 
 class OwnArguments:
-    """A base before a Keras class: its config has the attributes in `own_arguments`.
+    """A mixin for layers whose `get_config` adds all attributes listed in `own_arguments`.
 
-    A subclass names the arguments of its constructor that its bases do not have.
+    Each subclass lists the constructor arguments that its base classes do not have, and stores
+    them under the same names. The mixin must come before the Keras class among the bases.
     """
 
     own_arguments = ()
@@ -56,7 +58,10 @@ class OwnArguments:
 
 
 class LayerPart(OwnArguments, keras.layers.Layer):
-    """A part with weights: a layer that passes masks on and whose config has no unknown keys."""
+    """Base class of the parts of attention with weights, such as learned scores and positions.
+
+    A part with weights is a Keras layer. It supports masking, and rejects unknown keys in a config.
+    """
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -64,33 +69,34 @@ class LayerPart(OwnArguments, keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config):
-        # The error of Keras would not list what the part takes.
+        # Keras's own error does not list the valid arguments.
         own = [name for name in inspect.signature(cls).parameters if name != "kwargs"]
         check_keys(cls, config, [*own, "name", "trainable", "dtype"])
         return super().from_config(config)
 
 
-def check_keys(cls, config, known):
-    """Refuse keys that `cls` does not take. The error lists the keys that it takes."""
-    if unknown := sorted(set(config) - set(known)):
+def check_keys(cls, config, names):
+    """Raise a ValueError if a config has keys that are not in `names`, the arguments of `cls`."""
+    if unknown := sorted(set(config) - set(names)):
         raise ValueError(
             f"{cls.__name__} has no argument {', '.join(unknown)}. "
-            f"It takes: {', '.join(known) or 'none'}."
+            f"It takes: {', '.join(names) or 'none'}."
         )
 
 
 def get(identifier, *, names, family, base, dtype=None):
-    """Return the part of a family for `identifier`, as `keras.initializers.get` does.
+    """Return the part of attention that a name, a config or a part describes.
 
-    Each family has its `get`, such as `ka.masks.get`, which calls this one.
+    It works like `keras.initializers.get`. Each family of parts (scores, normalizers, masks, ...)
+    has its own `get`, such as `ka.masks.get`, which calls this function.
 
     Args:
-        identifier: a part, a name in `names` (or a class's name), a config from
-            `keras.saving.serialize_keras_object`, or None, which stays None.
+        identifier: a part, a key of `names`, the name of a class in `names`, or a config from
+            `keras.saving.serialize_keras_object`. None returns None.
         names: dict, name -> class.
-        family: str, the word for such a part in messages, for example `"score"`.
+        family: str, what to call such a part in messages, for example `"score"`.
         base: the base class of the family.
-        dtype: dtype policy for parts with weights that are made from a name.
+        dtype: dtype policy for parts with weights, if `identifier` is a name.
     """
     if identifier is None or isinstance(identifier, base):
         return identifier
@@ -105,7 +111,7 @@ def get(identifier, *, names, family, base, dtype=None):
             )
         return _make(classes[identifier], family, dtype)
     raise ValueError(
-        f"{family}={identifier!r} is no {family}: expected one of "
+        f"{family}={identifier!r} is not a {family}: expected one of "
         f"{', '.join(names)}, a config dict, or an instance of {base.__name__}."
     )
 
@@ -119,7 +125,7 @@ def _make(cls, family, dtype):
         needed = re.findall(r"'(\w+)'", str(error))
         public = ".".join(["ka", *cls.__module__.split(".")[1:-1], cls.__name__])
         raise ValueError(
-            f"The {family} {cls.__name__} needs {', '.join(needed)}, which a name cannot carry: "
+            f"The {family} {cls.__name__} needs {', '.join(needed)}, which a name does not set: "
             f"pass {public}({', '.join(f'{name}=...' for name in needed)})."
         ) from error
 
@@ -135,8 +141,8 @@ def _from_config(config, *, names, family, base):
         inner = config.get("config", {})
         if unknown := sorted(set(config) - {"class_name", "config"}):
             raise ValueError(
-                f"A config of a {family} has the keys class_name and config; "
-                f"received also {', '.join(unknown)}."
+                f"A config of a {family} has the keys class_name and config, but "
+                f"this one also has {', '.join(unknown)}."
             )
         try:
             return classes[name].from_config(inner)
@@ -145,6 +151,6 @@ def _from_config(config, *, names, family, base):
     part = keras.saving.deserialize_keras_object(config)
     if not isinstance(part, base):
         raise ValueError(
-            f"The config {config!r} describes no {family} but a {type(part).__name__}."
+            f"The config {config!r} is of a {type(part).__name__}, which is not a {family}."
         )
     return part

@@ -1,4 +1,4 @@
-"""Names of layers that stay the same when a model is saved or cloned, and unique names."""
+"""Paths of layers that survive saving and cloning a model, and unique names."""
 
 import collections
 import itertools
@@ -10,12 +10,13 @@ from keras_attention.core import keras_internals
 
 
 def paths_in(model):
-    """Return {id of layer: path} for every layer in `model`.
+    """Return a dict {id(layer): path} for every layer in `model`.
 
-    A path is the `layer.path` of a newly built model: the names of the layers around it, below the
-    model. Keras does not restore `layer.path` when a model is loaded or cloned: every block then
-    has an `attention`. If layers of nested models have equal paths, the names of their models come
-    first.
+    A path such as `block_0/attention` consists of the names of the enclosing layers, without the
+    model, and the layer's own name. The paths are the `layer.path`s of a newly built model, which
+    Keras does not restore when a model is loaded or cloned: the attention of every block is then
+    just `attention`. If layers in different nested models have equal paths, the names of their
+    models are prepended.
     """
     short, full = {}, {}
 
@@ -35,9 +36,10 @@ def paths_in(model):
 
 
 def unique_names(names):
-    """Return names of ASCII letters, digits and underscores, numbered if repeated.
+    """Return a list of unique names with only ASCII letters, digits and underscores.
 
-    A name that every format accepts stays unchanged, even if another one would become the same.
+    Other characters in `names` become underscores, and repeated names get a number. A name that is
+    already valid does not change, even if another name becomes the same.
     """
     originals = [str(name) for name in names]
     names = [re.sub(r"\W", "_", name, flags=re.ASCII) for name in originals]
@@ -45,7 +47,7 @@ def unique_names(names):
     accepted = set(originals)
     for name, original in zip(names, originals, strict=True):
         if name in seen or (name in accepted and name != original):
-            # With a number that no other name has, also of those that come later.
+            # Append a number so that the name differs from all others, including later ones.
             numbered = (f"{name}_{number}" for number in itertools.count(1))
             name = next(one for one in numbered if one not in taken)
         taken.add(name)

@@ -1,21 +1,21 @@
-"""Functions whose gradients compute them again, so that memory does not hold the steps between."""
+"""`recompute`: gradient checkpointing, which recomputes intermediate results for the gradient."""
 
 import keras
 from keras import tree
 
 
 def recompute(compute):
-    """Return `compute` as a function whose gradient computes it again.
+    """Wrap a function so that its gradient recomputes it and does not store intermediate results.
 
-    The gradient can be differentiated again, any number of times.
+    Higher-order gradients are supported.
 
     Args:
-        compute: function of tensors, or of structures of tensors. It reads no variables. Its first
-            argument is a float tensor, or has one: the second computation waits for the gradient
-            that it is needed for.
+        compute: function of tensors, or of structures of tensors. It must not read variables. Its
+            first argument must be or contain a float tensor: through it, the second computation is
+            made to wait for the upstream gradient.
 
     Returns:
-        A function of the same arguments and outputs.
+        A function with the same arguments and outputs.
     """
     if keras.backend.backend() == "tensorflow":
         return _recompute_with_tensorflow(compute)
@@ -23,22 +23,22 @@ def recompute(compute):
 
 
 def _recompute_with_tensorflow(compute):
-    """Do as `tf.recompute_grad`, and differentiate any number of times.
+    """Return the function of `recompute` for TensorFlow.
 
-    `tf.recompute_grad` has no second-order gradients, takes and returns no integers and truth
-    values, and adds a number to every weight, so that memory holds them twice.
+    `tf.recompute_grad` is not used: it supports neither second-order gradients nor integer and bool
+    arguments, and copies every weight.
     """
     import tensorflow as tf
 
     def recomputed(*arguments):
         leaves = tree.flatten(arguments)
-        places = [i for i, x in enumerate(leaves) if tf.is_tensor(x)]
-        num_streams = sum(i < len(tree.flatten(arguments[0])) for i in places)
+        indices = [i for i, x in enumerate(leaves) if tf.is_tensor(x)]
+        num_streams = sum(i < len(tree.flatten(arguments[0])) for i in indices)
         returned = []
 
         def run(tensors):
             filled = list(leaves)
-            for i, tensor in zip(places, tensors, strict=True):
+            for i, tensor in zip(indices, tensors, strict=True):
                 filled[i] = tensor
             returned[:] = [compute(*tree.pack_sequence_as(arguments, filled))]
             return tree.flatten(returned[0])
@@ -58,20 +58,21 @@ def _recompute_with_tensorflow(compute):
                 gradients = iter(tape.gradient(targets, sources, of_targets))
                 return [next(gradients) if x.dtype.is_floating else None for x in inputs]
 
-            # A tape keeps what is computed of a tensor that it watches: of these it watches none.
+            # Tapes do not watch these copies, so intermediate results are not stored.
             return run([tf.stop_gradient(x) for x in tensors]), gradient
 
-        outputs = run_twice(*(tf.convert_to_tensor(leaves[i]) for i in places))
+        outputs = run_twice(*(tf.convert_to_tensor(leaves[i]) for i in indices))
         return tree.pack_sequence_as(returned[0], outputs)
 
     return recomputed
 
 
 def _wait_for(upstream, tensors, num_streams):
-    """Return `tensors` once the gradients `upstream` are computed, not sooner.
+    """Return copies of `tensors` that are computed only after the gradients `upstream`.
 
-    The first `num_streams` depend on their values: XLA has no other order, and computes equal
-    things once.
+    Both are lists of tensors. Under XLA this order alone does not prevent the first and the second
+    computation from being merged. So the first `num_streams` tensors also depend on the value of a
+    gradient: a 0 that is computed from it is added to them.
     """
     import tensorflow as tf
 

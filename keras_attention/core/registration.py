@@ -1,9 +1,9 @@
-"""Registered names, and how Keras finds a class of ours that is not imported yet.
+"""The registered names of all classes, so that Keras finds classes that are not imported yet.
 
-Importing the package imports no layer, and not even Keras. Still `keras.models.load_model` finds
-every class: Keras's registry gets a stand-in under each registered name, which imports the room of
-the class when a saved file needs it. This list is also that of the names in saved models, so a
-released name stays. A test compares it with the classes.
+Importing the package imports neither Keras nor any layer. Instead, Keras's registry gets a stand-in
+under each registered name. The stand-in imports the class when a saved model needs it. Saved models
+contain these names, so a released name must never change. A test compares the list below with the
+classes.
 """
 
 import importlib
@@ -13,7 +13,7 @@ import sys
 
 PACKAGE = "keras_attention"
 
-# Folder -> the names that its classes are registered under. A new class adds its name here.
+# {folder: registered names of its classes}. Add the name of each new class here.
 CLASSES = {
     "scores": """
         Additive Bilinear Concat Cosine Dot ScaledDot SquaredDistance
@@ -36,14 +36,14 @@ CLASSES = {
         SegmentRecurrence
     """.split(),
     "blocks": """
-        AllowedLogits AttentionPooling Biaffine BoxHead CharacterEmbedding ConformerBlock
-        ConvolutionModule ConvolutionStem ConvolutionSubsampling DecoderBlock DeepNorm EncoderBlock
-        FeedForward FilterAugment FirstOf FixedLength FrameConvolutions GreedyCTCDecoder LayerScale
-        LengthMask LogMelSpectrogram MacaronBlock MixtureOfExperts ObjectQueries ParallelBlock
-        ParserState PatchEmbedding PathDropout Pooling PositionEmbedding PositionsInDocuments
-        PostNorm PreNorm PrefixTokens RMSNormalization ReZero Repeat ResiDual ResidualWeight
-        SandwichNorm Scan SegmentEmbedding SpanLogits SpecAugment TokenDropout TokenEmbedding
-        WordEmbedding
+        AllowedLogits AttentionPooling Biaffine BoxHead CharacterEmbedding
+        ConformerBlock ConvolutionModule ConvolutionStem ConvolutionSubsampling DecoderBlock
+        DeepNorm EncoderBlock FeedForward FilterAugment FirstOf FixedLength FrameConvolutions
+        GreedyCTCDecoder LayerScale LengthMask LogMelSpectrogram MacaronBlock MixtureOfExperts
+        ObjectQueries ParallelBlock ParserState PatchEmbedding PathDropout Pooling PositionEmbedding
+        PositionsInDocuments PostNorm PreNorm PrefixTokens RMSNormalization ReZero Repeat ResiDual
+        ResidualWeight SandwichNorm Scan SegmentEmbedding SpanLogits SpecAugment TokenDropout
+        TokenEmbedding WordEmbedding
     """.split(),
     "recurrent": """
         AttentionCell Bridge FeedbackDecoder LocalWindow RecurrentDecoder RecurrentEncoder
@@ -62,11 +62,14 @@ CLASSES = {
         TwoPasses UnlabeledAttachment
     """.split(),
 }
-FUNCTIONS = {"blocks": ["gelu_tanh", "quick_gelu"]}
+FUNCTIONS = {"blocks": ["gelu", "gelu_tanh", "quick_gelu"]}
 
 
 def register_with_keras():
-    """Put the stand-ins into Keras's registry, now or when Keras is imported."""
+    """Add a stand-in for each class to Keras's registry, now or as soon as Keras is imported.
+
+    With these, `keras.models.load_model` finds classes that are not imported yet.
+    """
     if "keras" in sys.modules:
         _add_stand_ins()
     else:
@@ -76,61 +79,66 @@ def register_with_keras():
 def _add_stand_ins():
     import keras
 
-    # It registers operations. Whoever imports it before Keras gets here while it is half imported.
+    # This import registers operations.
     importlib.import_module(f"{PACKAGE}.core.keras_internals")
     registry = keras.saving.get_custom_objects()
-    for room, names in CLASSES.items():
+    for folder, names in CLASSES.items():
         for name in names:
-            registry.setdefault(f"{PACKAGE}>{name}", _StandIn(room, name))
-    for room, names in FUNCTIONS.items():
+            registry.setdefault(f"{PACKAGE}>{name}", _StandIn(folder, name))
+    for folder, names in FUNCTIONS.items():
         for name in names:
             if f"{PACKAGE}>{name}" not in registry:
-                keras.saving.register_keras_serializable(PACKAGE, name)(_defer_call(room, name))
+                keras.saving.register_keras_serializable(PACKAGE, name)(_defer_call(folder, name))
 
 
 class _StandIn:
-    """Acts as the class registered under `name`, which it imports when it is used."""
+    """A stand-in for the class registered under `name`, which it imports when it is first used.
 
-    def __init__(self, room, name):
-        self._room, self._name, self.__name__ = room, name, name
+    `folder` is the folder of this package that defines the class, such as `"blocks"`.
+    """
+
+    def __init__(self, folder, name):
+        self._folder, self._name, self.__name__ = folder, name, name
 
     def __getattr__(self, attribute):
-        if attribute.startswith("_"):  # such as what `copy` looks for
+        if attribute.startswith("_"):  # such as special methods that `copy` tries
             raise AttributeError(attribute)
-        return getattr(_import_registered(self._room, self._name), attribute)
+        return getattr(_import_registered(self._folder, self._name), attribute)
 
     def __call__(self, *args, **kwargs):
-        return _import_registered(self._room, self._name)(*args, **kwargs)
+        return _import_registered(self._folder, self._name)(*args, **kwargs)
 
     def __repr__(self):
-        return f"<{PACKAGE}.{self._room}: {self._name}, not imported yet>"
+        return f"<{PACKAGE}.{self._folder}: {self._name}, not imported yet>"
 
 
-def _defer_call(room, name):
-    """Make a function that stands in for a registered function: Keras checks the type."""
+def _defer_call(folder, name):
+    """Return a function that imports the function `name` from a folder and calls it.
+
+    Keras requires a real function, so a `_StandIn` would not do.
+    """
 
     def stand_in(*args, **kwargs):
-        return _import_registered(room, name)(*args, **kwargs)
+        return _import_registered(folder, name)(*args, **kwargs)
 
     stand_in.__name__ = name
     return stand_in
 
 
-def _import_registered(room, name):
+def _import_registered(folder, name):
     import keras
 
-    getattr(
-        importlib.import_module(f"{PACKAGE}.{room}"), name, None
-    )  # a lazy folder imports it now
-    # Not `get_registered_object`: while Keras loads, that may return the stand-in.
+    module = importlib.import_module(f"{PACKAGE}.{folder}")
+    getattr(module, name, None)  # folders with lazy imports import it now
+    # `get_registered_object` may return the stand-in while Keras loads a model.
     value = keras.saving.get_custom_objects()[f"{PACKAGE}>{name}"]
     if isinstance(value, _StandIn):
-        raise ImportError(f"{PACKAGE}.{room} registers no {name}, which registration.py expects.")
+        raise ImportError(f"{PACKAGE}.{folder} registers no {name}, which registration.py expects.")
     return value
 
 
 class _KerasFinder(importlib.abc.MetaPathFinder):
-    """Finds Keras where the other finders do, and has the stand-ins added after its import."""
+    """Import hook that waits for the import of Keras, and then adds our classes to its registry."""
 
     searching = False
 
@@ -148,7 +156,7 @@ class _KerasFinder(importlib.abc.MetaPathFinder):
 
 
 class _KerasLoader(importlib.abc.Loader):
-    """Keras's own loader, which adds the stand-ins at the end."""
+    """Loader that imports Keras with its own loader, and then adds our classes to its registry."""
 
     def __init__(self, loader, finder):
         self.loader, self.finder = loader, finder

@@ -1,7 +1,7 @@
-"""Scopes: context managers through which code outside a model reaches the layers inside it.
+"""Scopes: context managers that pass information between the layers of a model and its caller.
 
-Layers ask `current(Kind)` for the innermost active scope of a kind. In this way any functional
-model shows its weights (`Recording`), is exported (`Export`), and keeps a cache between calls
+Layers call `current(Kind)` to get the innermost active scope of a class. This way any functional
+model can return its attention weights (`Recording`), be exported (`Export`) or decode with a cache
 (`CacheScope`) without being rebuilt.
 """
 
@@ -26,7 +26,7 @@ MASK_CONSTANT = -1e9
 
 
 class Scope:
-    """A context manager that layers see while it is active. Subclass it for each purpose."""
+    """Base class of scopes: context managers that layers can look up during the `with` block."""
 
     def __enter__(self):
         _local.scopes.append(self)
@@ -37,10 +37,13 @@ class Scope:
 
 
 class Recording(Scope):
-    """Collects attention weights: `maps` is {layer path: weights (B, N, T, S)}.
+    """Collects the attention weights of layers that run inside the scope.
 
     Args:
-        layers: the layers whose weights to collect. None for every layer that runs.
+        layers: list of the layers to record. None records every layer.
+
+    Attributes:
+        maps: dict, path of a layer -> attention weights (B, N, T, S).
     """
 
     def __init__(self, layers=None):
@@ -48,27 +51,36 @@ class Recording(Scope):
         self.maps = {}
 
     def record(self, layer, weights):
-        """Store `weights` under the layer's path. A layer that runs again adds `path:1`, ..."""
-        if self.layers is not None and id(layer) not in self.layers:
-            return
+        """Store attention weights (B, N, T, S) in `maps` under the layer's path.
+
+        If the layer runs again, the keys are `path:1`, `path:2`, ...
+        """
+        if self.layers is None or id(layer) in self.layers:
+            self.maps[self.next_key(layer)] = weights
+
+    def next_key(self, layer):
+        """Return the key in `maps` of the next weights of a layer."""
         path = key = self.path_of(layer)
         calls = 0
         while key in self.maps:
             calls += 1
             key = f"{path}:{calls}"
-        self.maps[key] = weights
+        return key
+
+    def change_of(self, layer):
+        """Return a function applied to a layer's weights before it uses them. None: no change."""
 
     def path_of(self, layer):
-        """Return the name under which a layer's weights are stored."""
+        """Return the key of a layer in `maps`. Subclasses may override it."""
         return layer.path
 
 
 class Export(Scope):
-    """Tells layers that the traced graph will be exported.
+    """A scope that tells layers that their graph is being traced for an exported file.
 
     Args:
-        mask_constant: float, added to the scores of positions that may not be attended to. The
-            scale of an int8 score tensor covers it, so full int8 needs -100 or milder.
+        mask_constant: float, added to the scores of masked positions. With full int8 quantization
+            use -100 or a value closer to 0, because the int8 scale of the scores must cover it.
     """
 
     def __init__(self, mask_constant=MASK_CONSTANT):
@@ -76,15 +88,17 @@ class Export(Scope):
 
 
 class NativeGraph(Scope):
-    """Tells layers that the traced graph runs on its own backend, and may use its ops."""
+    """A scope that tells layers that they may use ops of the backend that cannot be exported."""
 
 
 @dataclasses.dataclass(frozen=True)
 class CacheEntry:
-    """A tensor that a layer keeps between two calls of a model.
+    """Shape and dtype of a tensor that a layer keeps in a cache between two calls of a model.
+
+    The subclass says which axes are added to `shape`.
 
     Args:
-        shape: ints, without the batch and the length that the kind adds.
+        shape: tuple of int, without the batch axis and the length axis.
         dtype: str.
     """
 
@@ -93,65 +107,76 @@ class CacheEntry:
 
 
 class State(CacheEntry):
-    """(B, *shape), replaced in every call: a recurrent state, or a memory of earlier segments."""
+    """A cache entry (B, *shape) that every call overwrites, such as a recurrent state."""
 
 
 class Source(CacheEntry):
-    """Computed once from a source of length S: (B, *shape[:-1], S, shape[-1]), or (B, S)."""
+    """A cache entry computed once from the source sequence, such as the keys of cross-attention.
+
+    The tensor is (B, *shape[:-1], S, shape[-1]), or (B, S) if `shape` is empty.
+    """
 
 
 class SourceState(Source):
-    """As long as a source, and replaced in every call, such as its coverage so far."""
+    """A cache entry as long as the source sequence that every call overwrites, such as coverage."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Sequence(CacheEntry):
-    """One slice for each token: (B, *shape[:-1], length, shape[-1]), or (B, length) for shape ().
+    """A cache entry that grows with each token, such as the keys of self-attention.
 
-    Heads (K, H) are stored as (B, K, length, H), as the products of attention take them:
-    transposing a cache for every token costs more than attending to it.
+    The tensor is (B, *shape[:-1], length, shape[-1]), or (B, length) if `shape` is empty. So keys
+    of `shape` (K, H) are stored as (B, K, length, H), because transposing the cache for every token
+    would take longer than the attention.
 
     Args:
-        window: int, how many tokens before a new one are ever attended to, or None for all.
+        window: int, the number of earlier tokens that a new token may attend to. None means all.
     """
 
     window: int | None = None
 
 
 class CacheScope(Scope):
-    """Carries what layers keep between two calls of a model: a flat dict in, one out.
+    """A scope that holds the tensors which layers keep between two calls of a model.
 
     Args:
-        cache: dict of tensors by name, empty or from the last call.
-        paths: dict, {id of a layer: path}, of the layers that may store something. None for all
-            layers, by their own `path`.
-        spec: a `cache_spec.CacheSpec` to fill, or None. With one, the model is traced without
-            values and layers declare what they keep. Without, they find their tensors in `cache`.
+        cache: dict of tensors by name, empty or from the previous call.
+        paths: dict {id of a layer: path} of the layers that may store tensors. None means all
+            layers, under their own `path`.
+        spec: `cache_spec.CacheSpec` or None. With a spec, the model is traced symbolically, and
+            layers only add to it which tensors they need. With None, layers read and write tensors
+            in `cache`.
 
     Attributes:
-        cache: dict with the same names, and what the layers that ran have stored.
+        cache: dict, a copy of the argument `cache`, updated by the layers that ran.
     """
 
     def __init__(self, cache=None, *, paths=None, spec=None):
         self.cache, self.paths, self.spec = dict(cache or {}), paths, spec
-        self.shared = {}  # what layers of one call compute once for all of them
+        self.shared = {}  # results that one layer computes and other layers of the call reuse
         self._runs = collections.Counter()
 
     def __enter__(self):
-        if self.tracing:  # some backends trace twice
+        if self.tracing:  # some backends trace a model twice
             self.spec.clear(), self.shared.clear(), self._runs.clear()
         return super().__enter__()
 
     @property
     def tracing(self):
-        """Whether layers declare what they keep, instead of reading and writing it."""
+        """Return whether layers only declare their entries and do not read or write tensors."""
         return self.spec is not None
 
     def slot(self, layer, part=""):
-        """Return the `CacheSlot` of this run of `layer`, or None if it stores nothing here.
+        """Return a `CacheSlot`, which reads and writes the cache entries of a layer.
+
+        If a layer runs twice in one call of a model, each run has its own entries.
 
         Args:
-            part: str that tells several slots of one layer apart.
+            layer: a Keras layer.
+            part: str, such as the name of a sublayer, if a layer needs more than one `CacheSlot`.
+
+        Returns:
+            The `CacheSlot`, or None if `layer` must not store tensors.
         """
         if self.paths is not None and id(layer) not in self.paths:
             return None
@@ -163,11 +188,16 @@ class CacheScope(Scope):
 
 @dataclasses.dataclass(frozen=True)
 class CacheSlot:
-    """What one run of a layer reads and writes in a `CacheScope`, by the layer's own names.
+    """The entries of one layer in a `CacheScope`, for reading, writing and declaring them.
+
+    The layer chooses a short name for each entry, such as `"keys"`. In the cache these names get a
+    prefix. If a layer runs twice in one call of a model, it has two of these objects.
 
     Args:
-        prefix: str, in front of these names in the cache.
-        run: int, how many times the layer ran before in this scope.
+        scope: the `CacheScope`.
+        prefix: str, what precedes each name in the cache.
+        layer: the layer that owns the entries.
+        run: int, how often the layer ran before in this scope.
     """
 
     scope: CacheScope
@@ -177,11 +207,11 @@ class CacheSlot:
 
     @property
     def tracing(self):
-        """Whether the layer declares its entries, as `CacheScope.tracing`."""
+        """Return whether the layer must only declare its entries, not read or write them."""
         return self.scope.tracing
 
     def key(self, name):
-        """Return the name that an entry of the layer has in the cache."""
+        """Return the full name of the layer's entry `name` in the cache."""
         return f"{self.prefix}_{name}"
 
     def __contains__(self, name):
@@ -192,12 +222,12 @@ class CacheSlot:
             return self.scope.cache[self.key(name)]
         if self.run:
             raise RuntimeError(
-                f"{self.layer.name} ran {self.run + 1} times in one scope, whose cache is for "
+                f"{self.layer.name} ran {self.run + 1} times in one scope, but its cache is for "
                 f"{self.run}. Open a scope for each call of the model."
             )
         raise RuntimeError(
-            f"The cache has no {self.key(name)}, which {self.layer.name} needs: it is of "
-            "another model. Begin with ka.generation.initial_cache(model, ...)."
+            f"The cache has no {self.key(name)}, which {self.layer.name} needs: it belongs "
+            "to another model. Begin with ka.generation.initial_cache(model, ...)."
         )
 
     def update(self, **tensors):
@@ -205,23 +235,35 @@ class CacheSlot:
         self.scope.cache.update({self.key(name): x for name, x in tensors.items()})
 
     def declare(self, **entries):
-        """Add entries, each a `CacheEntry`, to the traced spec."""
+        """Declare the cache entries that the layer needs, while a model is traced.
+
+        `entries` are keyword arguments, short name = `CacheEntry`. They are added to the scope's
+        spec.
+        """
         named = {(self.prefix, name): entry for name, entry in entries.items()}
         self.scope.spec.entries.update(named)
 
     def declare_mask(self, mask):
-        """Add the mask part of the layer's attention to earlier tokens to the spec."""
+        """Add the mask of the layer's self-attention to the scope's spec, while a model is traced.
+
+        `mask` is a mask of `keras_attention.masks`, such as `Causal()`.
+        """
         self.scope.spec.masks[self.layer.name] = mask
 
 
 class Decoding(CacheScope):
-    """Lets a model made for whole sequences take them piece by piece, only the new tokens.
+    """A scope in which a model for whole sequences decodes with a cache.
+
+    The input of each call is only the new tokens. Layers take what they need of earlier tokens,
+    such as keys and values, from the cache.
 
     Args:
-        cache, spec: as in `CacheScope`.
-        index: int or int32 scalar, how many tokens of each row are already in the cache.
-        encoding: bool, whether the call only computes the `Source` and the first `State` entries
-            from its inputs, and its output is not used.
+        cache: dict of tensors by name, empty or from the previous call.
+        spec: a `cache_spec.CacheSpec`, which layers fill while the model is traced. None if they
+            use the cache.
+        index: int or int32 scalar, the number of tokens of each row that are already in the cache.
+        encoding: bool, whether this call only fills the cache with tensors that are computed once
+            from the source, and with initial states. Its output is not used.
     """
 
     def __init__(self, cache=None, index=0, *, encoding=False, spec=None):
@@ -229,7 +271,10 @@ class Decoding(CacheScope):
         self.index, self.encoding = index, encoding
 
     def positions(self, length):
-        """Return positions of `length` new tokens: int32 (T,), or (B, T) with padding in front."""
+        """Return the positions of `length` new tokens: int32 (T,), or (B, T) with left padding.
+
+        The first token after left padding has position 0.
+        """
         positions = ops.arange(length, dtype="int32") + self.index
         start = self.cache.get("start")
         if start is None:
@@ -239,11 +284,14 @@ class Decoding(CacheScope):
 
 
 class SegmentMemory(CacheScope):
-    """Lets a model take a text segment by segment, with a memory of earlier segments.
+    """A scope in which a model reads text segment by segment, with a memory of earlier segments.
 
     Args:
-        cache, paths, spec: as in `CacheScope`.
-        length: int, how many tokens a layer without a length of its own stores.
+        cache: dict of tensors by name, empty or from the previous segment.
+        paths: dict {id of a layer: path} of the layers that may store tensors. None means all.
+        spec: a `cache_spec.CacheSpec`, which layers fill while the model is traced. None if they
+            use the cache.
+        length: int, the number of tokens that layers keep, unless they define their own length.
     """
 
     def __init__(self, cache=None, *, length, paths=None, spec=None):
@@ -252,45 +300,65 @@ class SegmentMemory(CacheScope):
 
 
 def current(kind):
-    """Return the innermost active scope of class `kind`, or None."""
+    """Return the innermost active scope (`with` block) of class `kind`, or None."""
     return next((scope for scope in reversed(_local.scopes) if isinstance(scope, kind)), None)
 
 
 def wants_weights(layer):
-    """Return whether the innermost recording scope collects the weights of `layer`."""
+    """Return whether the innermost `Recording` records the attention weights of `layer`."""
     recording = current(Recording)
     return recording is not None and (recording.layers is None or id(layer) in recording.layers)
 
 
 def record_weights(layer, weights):
-    """Pass `weights` (B, N, T, S) to the innermost recording scope, if there is one."""
+    """Pass attention weights (B, N, T, S) to the innermost `Recording`, if there is one.
+
+    `layer` is the attention layer that computed the weights.
+    """
     recording = current(Recording)
     if recording is not None and weights is not None:
         recording.record(layer, weights)
 
 
+def change_of_weights(layer):
+    """Return the `Recording.change_of` of a layer, or None outside a `Recording`."""
+    recording = current(Recording)
+    return None if recording is None else recording.change_of(layer)
+
+
 def mask_constant():
-    """Return the finite number that masks add to scores: the export scope's, or -1e9."""
+    """Return the finite number that is added to masked scores: -1e9, or that of an `Export`."""
     scope = current(Export)
     return MASK_CONSTANT if scope is None else scope.mask_constant
 
 
-def limit_length(length, what):
-    """Declare, while a cache is traced, that `what` only has `length` positions."""
+def limit_length(length, layer):
+    """Declare that no input of a layer may be longer than `length` tokens.
+
+    This has an effect only while a model is traced to plan its decoding cache. `layer` is a str
+    that describes the layer.
+    """
     decoding = current(Decoding)
     if decoding is not None and decoding.tracing:
-        decoding.spec.max_lengths[what] = length
+        decoding.spec.max_lengths[layer] = length
 
 
 def refuse_decoding(reason):
-    """Declare, while a cache is traced, why a model cannot decode token by token."""
+    """Declare that a model cannot decode token by token.
+
+    This has an effect only while a model is traced to plan its decoding cache. `reason` is a
+    sentence for the error message.
+    """
     decoding = current(Decoding)
     if decoding is not None and decoding.tracing:
         decoding.spec.refusals.append(reason)
 
 
 def is_token(length):
-    """Return which of `length` new tokens are not padding in front: bool (B, T), None for all."""
+    """Return which of the `length` new tokens in a decoding call are not left padding: bool (B, T).
+
+    Return None if no row has left padding, or no model is decoding.
+    """
     decoding = current(Decoding)
     start = None if decoding is None else decoding.cache.get("start")
     if start is None:

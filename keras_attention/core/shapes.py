@@ -1,13 +1,14 @@
-"""Target shapes of reshapes and tiles, and where the tokens of a batch are merged into one axis."""
+"""Helpers to reshape and tile tensors, and to merge the batch and token axes."""
 
 import keras
 from keras import ops
 
 
 def prepend_batch(x, *sizes):
-    """Return (B, *sizes) as the target shape of a reshape, with B the first axis of `x`.
+    """Return the target shape (B, *sizes) of a reshape, where B is the batch size of `x`.
 
-    B is -1, which costs a graph no operation, unless another size may be 0 and -1 is ambiguous.
+    B is -1, which does not need an op in the graph. If another size is unknown or may be 0, -1 is
+    ambiguous, so B is the actual size.
     """
     if all(isinstance(size, int) and size > 0 for size in sizes):
         return (-1, *sizes)
@@ -15,12 +16,12 @@ def prepend_batch(x, *sizes):
 
 
 def tile(x, repeats):
-    """Repeat `x` like `ops.tile`, with one number for each axis, and keep sizes that are known.
+    """Tile `x` like `ops.tile`, but keep static sizes, which Keras 3.12 loses in TensorFlow graphs.
 
-    In TensorFlow's graphs Keras 3.12 loses them.
+    `repeats` has one number for each axis.
     """
     tiled = ops.tile(x, repeats)
-    if hasattr(tiled, "set_shape"):
+    if keras.backend.backend() == "tensorflow" and not isinstance(tiled, keras.KerasTensor):
         pairs = zip(x.shape, repeats, strict=True)
         tiled.set_shape(
             [n * r if isinstance(n, int) and isinstance(r, int) else None for n, r in pairs]
@@ -29,19 +30,25 @@ def tile(x, repeats):
 
 
 def merges_tokens():
-    """Return whether (B, T, D) is faster as (B · T, D), one matrix product: TensorFlow's CPU path.
+    """Return whether layers should merge (B, T, D) to (B · T, D) before a matrix product.
 
-    On other backends a batch keeps its axes. A sequence that JAX splits among devices would have to
-    be gathered.
+    This is faster on TensorFlow. On JAX it would gather a sequence that is split over devices.
     """
     return keras.backend.backend() == "tensorflow"
 
 
 def merge_tokens(x):
-    """Reshape (B, T, D) to (B · T, D) if that is faster. `part_tokens` undoes it."""
+    """Reshape x (B, T, D) to (B · T, D) on TensorFlow. On other backends, return x unchanged.
+
+    `part_tokens` undoes it.
+    """
     return ops.reshape(x, (-1, x.shape[-1])) if merges_tokens() else x
 
 
 def part_tokens(x, like, *sizes):
-    """Reshape merged tokens to (B, *sizes), with B the first axis of `like`."""
+    """Undo `merge_tokens`: reshape x (B · T, ...) to (B, *sizes).
+
+    B is the batch size of the tensor `like`, and `sizes` are the other sizes, such as T and D. If
+    `merge_tokens` did nothing, return x unchanged.
+    """
     return ops.reshape(x, prepend_batch(like, *sizes)) if merges_tokens() else x

@@ -1,4 +1,4 @@
-"""Configs and copies of models that share a layer between several layers."""
+"""Serialize and copy models where several layers share one layer."""
 
 import keras
 
@@ -6,11 +6,11 @@ from keras_attention.core import keras_internals
 
 
 def serialize_shared(layer):
-    """Return the config of a layer that several layers hold, so that a loaded model has it once.
+    """Return the config of a layer that several layers share, so that loading keeps it shared.
 
-    Keras marks an object as shared when it is serialized for the second time, and the first config
-    stays without the mark: this one is always the second. It holds no shapes, as the holders build
-    the layer. Objects that are no layers, and None, are serialized as they are.
+    Keras marks an object as shared only when it serializes the object for the second time, so this
+    function serializes twice and returns the second config. The build config is removed, because
+    the layers that share the layer build it. Other objects and None are serialized as usual.
     """
     if not isinstance(layer, keras.layers.Layer):
         return keras.saving.serialize_keras_object(layer)
@@ -21,14 +21,15 @@ def serialize_shared(layer):
 
 
 def copy_model(model, change=lambda config: config, copy_weights=None):
-    """Copy a model with its weights, not compiled. Shared layers stay shared.
+    """Copy a model with its weights. Shared layers stay shared, and the copy is not compiled.
 
-    `clone_model` and `from_config` copy a shared layer once for each holder.
+    `clone_model` and `from_config` would copy a shared layer once for each layer that holds it.
 
     Args:
-        change: function from the model's config to the copy's.
-        copy_weights: function of the model and the copy that copies the weights. The default sets
-            those of the model, so pass one if `change` changes shapes.
+        model: the `keras.Model` to copy.
+        change: function from the serialized config of the model to the config of the copy.
+        copy_weights: function `(model, copy)` that sets the weights of the copy. It is needed if
+            `change` changes shapes. None copies all weights.
     """
     with keras_internals.share_objects():
         config = keras.saving.serialize_keras_object(model)

@@ -1,25 +1,33 @@
-"""How the tokens of a batch lie among devices, by the distribution that is active."""
+"""How the active Keras distribution splits the tokens of a batch over devices."""
 
 import keras
 
-SEQUENCE = "sequence"  # the name of the mesh axis along which devices share a sequence
+SEQUENCE = "sequence"  # the mesh axis that splits the tokens of a sequence
 
 
 class BatchLayout:
-    """Base of a `keras.distribution.Distribution` that also lays out batches and their tokens."""
+    """A mixin for a Keras distribution that also splits batches and tokens over devices."""
 
-    sequence_devices = None  # among how many devices a sequence is split; None: it is not
+    sequence_devices = None  # number of devices that each sequence is split over, or None
 
     def get_token_layout(self, shape, roles=()):
-        """Return the `keras.distribution.TensorLayout` of vectors of tokens, or None."""
+        """Return the `keras.distribution.TensorLayout` of a tensor (B, T, ...) inside a model.
+
+        `shape` is the tensor's shape. `roles` is a tuple of str that say what its last axes are,
+        such as `"vocabulary"` (see `weight_axes.ROLES`). If the result is None, the compiler
+        chooses a layout.
+        """
         raise NotImplementedError(f"{type(self).__name__}.get_token_layout")
 
     def lay_out_batch(self, batch):
-        """Return a batch as arrays on devices, in place of what Keras would make of it."""
+        """Place a batch, a structure of arrays, on the devices, and return it."""
         raise NotImplementedError(f"{type(self).__name__}.lay_out_batch")
 
     def gather_outputs(self, outputs):
-        """Return what `predict` computed for a batch, whole in every process."""
+        """Gather the outputs of a batch in `predict`, so that every process has all rows.
+
+        `outputs` is a structure of arrays. Return the same structure.
+        """
         raise NotImplementedError(f"{type(self).__name__}.gather_outputs")
 
 
@@ -30,14 +38,16 @@ def get_batch_layout():
 
 
 def pin_tokens(x, *roles):
-    """Keep `x` split among devices as the active `BatchLayout` lays tokens out.
+    """Return `x` with a constraint that keeps its batch and its tokens split over devices.
 
-    Without this a compiler may gather the whole batch on every device.
+    Without the constraint the compiler may gather the whole batch on every device. The active
+    Keras distribution chooses the split if it is a `BatchLayout`. Otherwise `x` is returned
+    unchanged.
 
     Args:
-        x: (B, T, ...), or a tuple of such tensors, from the `call` of a layer.
-        roles: those of the last axes (`weight_axes.ROLES`) that devices may share. All other axes
-            stay whole.
+        x: tensor (B, T, ...), or a tuple of such tensors.
+        *roles: str, what the last axes of x are, such as `"vocabulary"` (see `weight_axes.ROLES`).
+            These axes may be split, too. Axes other than these, B and T are not split.
     """
     distribution = get_batch_layout()
     if distribution is None:
@@ -49,6 +59,6 @@ def pin_tokens(x, *roles):
 
 
 def count_sequence_devices():
-    """Return among how many devices the active distribution splits a sequence, or None."""
+    """Return the number of devices that each sequence is split over, or None if it is not split."""
     distribution = get_batch_layout()
     return None if distribution is None else distribution.sequence_devices

@@ -1,4 +1,4 @@
-"""Errors that name the version of Keras that a feature or a saved file needs."""
+"""Errors for features and saved files that need a newer version of Keras."""
 
 import contextlib
 import json
@@ -7,7 +7,7 @@ import zipfile
 
 
 def require_keras(version, name):
-    """Raise ImportError if Keras is older than `version`, which `name` needs."""
+    """Raise an ImportError if Keras is older than `version`, which the feature `name` needs."""
     import keras
 
     if parse_version(keras.__version__) < parse_version(version):
@@ -18,7 +18,10 @@ def require_keras(version, name):
 
 
 def explain_newer_file(path):
-    """Return how to load a `.keras` file that a newer Keras saved, or "" if that is not so."""
+    """Return a sentence for an error message if a newer version of Keras saved the file `path`.
+
+    Return "" for files of this or an older version, and for files that are not `.keras` files.
+    """
     import keras
 
     version = ""
@@ -28,12 +31,12 @@ def explain_newer_file(path):
     if parse_version(version) <= parse_version(keras.__version__):
         return ""
     return (
-        f" Keras {version} saved it, and this is Keras {keras.__version__}, which may not know all "
-        f"that is in it: pip install 'keras>={version}', or save it there by save_to_preset of its "
-        "task, which leaves out what older versions do not need."
+        f" Keras {version} saved it, and Keras {keras.__version__} may not read all of it. Install "
+        f"the newer one with: pip install 'keras>={version}'. Or save it with save_to_preset of "
+        "its task, which older versions can read."
     )
 
 
 def parse_version(text):
-    """Return the numbers of a version: `"3.12.0"` is (3, 12, 0)."""
+    """Parse the first three numbers of a version: `"3.12.0"` becomes (3, 12, 0)."""
     return tuple(int(number) for number in re.findall(r"\d+", text)[:3])

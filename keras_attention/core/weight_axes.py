@@ -1,13 +1,12 @@
-"""The roles of the axes of weights, declared beside each layer: `weight_axes` and `name_axes`.
+"""Each layer declares a role, such as "heads", for each axis of its weights.
 
-A layer declares what the axes of its weights are, and so how they may be split among devices.
-`ka.distribution.RoleParallel` reads it. The class has the attribute
+The roles decide how `ka.distribution.RoleParallel` splits weights over devices. A layer class
+declares them in a class attribute
 
     weight_axes = {"query_kernel": ("heads", "head_dim", "units")}
 
-name of a weight -> a role of `ROLES` for each of its axes. `...` repeats the role in front of it. A
-subclass adds to those of its bases. A layer that makes another one, whose class does not determine
-its use, gives it roles with `name_axes`.
+with one of `ROLES` for each axis. `...` repeats the role before it. The attribute of a subclass
+extends those of its base classes. For a sublayer, such as a `Dense`, call `name_axes` instead.
 """
 
 import dataclasses
@@ -27,7 +26,7 @@ ROLES = {
     "head_dim": "the size of a head, H",
     "gates": "the gates of a recurrent cell, one after another",
     "experts": "the experts among which a router chooses",
-    "rows": "entries of a small table: places, distances, segments, slots, learned tokens",
+    "rows": "entries of a small table: positions, distances, segments, learned tokens",
     "window": "the extent of a convolution",
     "channels": "the channels of images and of convolutions of one channel each",
     "rank": "the narrow side of LoRA's matrices",
@@ -39,7 +38,7 @@ _CELL = {
     "recurrent_kernel": ("units", "gates"),
     "bias": ("gates", ...),
 }
-# Class of Keras -> the axes of its weights, where the layer that made it does not say more.
+# {class of Keras: roles of its weights}, unless `name_axes` overrides them.
 STOCK = {
     keras.layers.Dense: {"kernel": ("embed", "features")},
     keras.layers.EinsumDense: {"kernel": ("embed", "features", ...)},
@@ -57,26 +56,28 @@ STOCK = {
 
 @dataclasses.dataclass(frozen=True)
 class _Named:
-    """Roles given to one layer. Not a dict, which Keras would track as part of its state."""
+    """The roles that `name_axes` declared for one layer.
+
+    Keras would track a dict in an attribute of a layer as state. So this is not a dict.
+    """
 
     axes: tuple  # pairs (name of a weight, roles)
 
 
 def name_axes(layer, **axes):
-    """Give the axes of the weights of one layer their roles, before or after it is built.
+    """Declare the roles of the axes of one layer's weights, such as "embed" for the width D.
 
-    It is for the layers of Keras that a layer makes: only the maker of a `Dense` knows whether it
-    widens or narrows. Weights that are not named stay as the class has them: see `STOCK` for those
-    of Keras. The roles are not in the layer's config, so name them in the `__init__` or `build` of
-    your layer.
+    The roles decide how `RoleParallel` splits the weights over devices. Call this function in the
+    `__init__` or `build` of your own layer, for the Keras layers inside it, because the roles are
+    not saved in their configs. Weights that you do not name keep the roles of their class.
 
     Args:
         layer: a Keras layer.
-        axes: name of a weight = tuple of roles, one of `ROLES` for each axis. `...` repeats the
-            role in front of it. Those of a `bias` are the last ones of its `kernel`.
+        **axes: the name of a weight = tuple of roles, one of `ROLES` for each axis. `...` repeats
+            the role before it. A `bias` has the last roles of its `kernel`.
 
     Returns:
-        The layer.
+        `layer` itself.
 
     ```python
     import keras
@@ -95,26 +96,17 @@ def name_axes(layer, **axes):
 
 
 def find_axes(layer, name, shape):
-    """Return the roles of the axes of a weight as a tuple, or None if it has none.
+    """Return a tuple with a role, such as "heads", for each axis of a weight, or None.
+
+    None means that no roles are declared for this weight.
 
     Args:
-        layer: the Keras layer that the weight belongs to.
-        name: the name of the weight, such as `"kernel"`.
-        shape: its shape, a tuple.
+        layer: the Keras layer that owns the weight.
+        name: str, the name of the weight, such as `"kernel"`.
+        shape: tuple, the shape of the weight.
 
     Raises:
-        ValueError: a role is not in `ROLES`, or their number differs from that of the axes.
-
-    ```python
-    import keras
-    import keras_attention as ka
-
-    assert ka.distribution.find_axes(keras.layers.Dense(5), "kernel", (8, 5)) == (
-        "embed",
-        "features",
-    )
-    assert ka.distribution.find_axes(keras.layers.LayerNormalization(), "gamma", (8,)) is None
-    ```
+        ValueError: a role is not in `ROLES`, or the weight has more or fewer axes than roles.
     """
     declared = _declared(layer)
     if name in declared:
@@ -125,7 +117,7 @@ def find_axes(layer, name, shape):
     axes = _repeat(axes, len(shape))
     if len(axes) == len(shape):
         return axes
-    if layer.quantization_mode is not None:  # several numbers in one
+    if layer.quantization_mode is not None:  # packed values
         return None
     raise ValueError(
         f"{type(layer).__name__} {layer.name!r} names {len(axes)} axes of its weight {name!r}, "
@@ -134,7 +126,7 @@ def find_axes(layer, name, shape):
 
 
 def _declared(layer):
-    """Return name of a weight -> roles. Those of the layer come before those of its classes."""
+    """Return a dict {name of a weight: roles} of a layer. `name_axes` overrides `weight_axes`."""
     declared = {}
     for cls in reversed(type(layer).__mro__):
         declared |= STOCK.get(cls, {})
@@ -143,7 +135,13 @@ def _declared(layer):
 
 
 def _derive(declared, name, rank):
-    """Derive the roles of a bias, and of LoRA's matrices, from those of a kernel."""
+    """Return the roles of a bias or a LoRA matrix, derived from those of the kernel, or None.
+
+    Args:
+        declared: dict {name of a weight: roles} of the layer.
+        name: str, the name of the bias or matrix, such as `"lora_kernel_a"`.
+        rank: int, its number of axes.
+    """
     if name == "bias" and "kernel" in declared:
         kernel = declared["kernel"]
         return kernel[kernel.index(...) - 1 :] if ... in kernel[-rank:] else kernel[-rank:]
@@ -157,7 +155,7 @@ def _derive(declared, name, rank):
 
 
 def _repeat(axes, rank):
-    """Repeat the role in front of `...` as often as a weight of `rank` axes needs."""
+    """Replace `...` in a tuple of roles by copies of the role before it, to get `rank` roles."""
     if ... not in axes:
         return tuple(axes)
     i = axes.index(...)

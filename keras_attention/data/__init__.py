@@ -1,4 +1,4 @@
-"""Sentences, pairs, texts, images and recordings, from TensorFlow Datasets or files, as batches."""
+"""Data: readers of files, datasets, tokenizers, preprocessors, and batches for training."""
 
 from keras_attention.data.batches import batches
 from keras_attention.data.columns import Columns, Computed, Pixels, Ragged

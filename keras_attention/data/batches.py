@@ -1,4 +1,4 @@
-"""`batches`: examples as batches of arrays, for `fit` and `evaluate`."""
+"""`batches`: makes batches of arrays from examples, for `fit` and `evaluate`."""
 
 import numpy as np
 
@@ -23,43 +23,42 @@ def batches(
     augment=None,
     drop_remainder=False,
 ):
-    """Return a `tf.data.Dataset` of (inputs, labels) batches for `fit` and `evaluate`.
+    """Make a `tf.data.Dataset` of (inputs, labels) batches from examples, for `fit`.
 
-    Examples of about the same length share a batch, so that little of it is padding. Lengths are
-    padded to the next of `edges` and so take few values: XLA compiles one program for each.
+    The dataset has a known number of batches. Examples of similar lengths share a batch, to save
+    padding. Each batch is padded to the next length in `edges`. So only a few lengths occur, and
+    XLA compiles one program for each.
 
     | preprocessor | examples |
     | --- | --- |
     | `TextPreprocessor` | `Text`, `MultiLabelText` |
     | `TaggerPreprocessor` | `Sentence`, `DependencyTree`, `ConstituencyTree` |
     | `SequencePreprocessor` | `Pair` |
-    | `QuestionPreprocessor` | (`QuestionWindow`, (first, last)), the places of its answer |
+    | `QuestionPreprocessor` | (`QuestionWindow`, (first, last) token of its answer) |
     | `SpeechPreprocessor`, `SpeechTextPreprocessor` | `Recording` |
-    | `ImageTextPreprocessor` | `CaptionedImage`, which is there with each of its texts |
+    | `ImageTextPreprocessor` | `CaptionedImage`, one row for each of its captions |
     | `DetectionPreprocessor` | `BoxedImage` |
     | `PixelLevelsPreprocessor` | `ImageSplit` |
     | None | `ImageSplit`, `TextWindows`, `MaskedWindows` |
 
     Args:
-        examples: list of examples of one kind, or what the table says.
-        preprocessor: what turns them into arrays. Its method `columns` says into which. None for
-            examples that are numbers already.
-        batch_size: int, the most examples in a batch. The last batch may be smaller, and so may
-            the last one of each length.
-        max_tokens: int, the most tokens of a batch, padding included: where examples are long,
-            fewer than `batch_size` share a batch. None for no such limit.
-        shuffle: bool, whether examples meet others in every epoch, in another order.
-        seed: int, of that order, and of what `augment` draws.
-        edges: ints, ascending: the longest example of each bucket. Longer ones than the last share
-            a bucket.
-        augment: a Keras layer of the inputs, such as `ka.data.image_augmentation()`, or a function
-            of inputs, labels and a seed, int32 (2,), to both, such as
-            `ka.data.detection_augmentation()`. For training only.
-        drop_remainder: bool, whether smaller last batches are left out: what Keras's own
-            distributions want of several processes, without `max_tokens`.
-
-    Returns:
-        A dataset whose cardinality is known.
+        examples: list of examples of one class, or one of the objects in the last two rows of the
+            table.
+        preprocessor: converts the examples to arrays with its method `columns`. None for objects
+            that already contain arrays.
+        batch_size: int, the maximum number of examples in a batch. The last batch of each length
+            may be smaller.
+        max_tokens: int, the maximum number of tokens in a batch, including padding. Batches of long
+            examples then contain fewer than `batch_size` examples. None sets no limit.
+        shuffle: bool, whether to draw new batches in a new order in each epoch.
+        seed: int, the random seed for the order and for `augment`.
+        edges: ascending ints, the padded lengths. Each is the maximum length of one bucket of
+            examples. Examples longer than the last edge share one more bucket.
+        augment: a Keras layer applied to the inputs, such as `ka.data.image_augmentation()`, or a
+            function of (inputs, labels, seed) that returns (inputs, labels), such as
+            `ka.data.detection_augmentation()`. The seed is int32 (2,). Use this for training only.
+        drop_remainder: bool, whether to drop batches smaller than `batch_size`. Keras's own
+            distribution API needs this, without `max_tokens`, if several processes train.
 
     ```python
     import keras_attention as ka
@@ -107,14 +106,17 @@ def batches(
             augmented = augment(inputs, labels, tf.cast(number, "int32"))
         return set_rows(tf, augmented, index.shape[0])
 
-    # One at a time, each by numbers of its own, so that all runs and processes draw the same.
+    # Each batch has its own seed, so that all runs and processes augment it in the same way.
     numbers = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).batch(2)
     moved = tf.data.Dataset.zip(indices, numbers).map(move)
     return moved.apply(tf.data.experimental.assert_cardinality(len(indices))).prefetch(2)
 
 
 def _limit_tokens(batch_size, max_tokens):
-    """Return how many examples share a batch, for the length that a bucket is padded to."""
+    """Return a function from the padded length of a batch to its maximum number of examples.
+
+    This number is `batch_size`, or less if the batch would have more than `max_tokens` tokens.
+    """
     if max_tokens is None:
         return lambda edge: batch_size
     check_whole_number("batches", "max_tokens", max_tokens)
@@ -131,7 +133,10 @@ def _limit_tokens(batch_size, max_tokens):
 
 
 def _batch_in_turn(tf, count, batch_size, *, shuffle, seed, drop_remainder):
-    """Batch the indices of examples of one length, a dataset of int64 (B,)."""
+    """Return batches of the indices of `count` examples of equal length, a dataset of int64 (B,).
+
+    `tf` is the module `tensorflow`. The other arguments are as in `batches`.
+    """
     indices = tf.data.Dataset.range(count)
     if shuffle:
         indices = indices.shuffle(count, seed=seed)
@@ -141,7 +146,11 @@ def _batch_in_turn(tf, count, batch_size, *, shuffle, seed, drop_remainder):
 
 
 def _batch_by_sound(tf, lengths, batch_size, *, shuffle, seed, drop_remainder):
-    """Batch the indices of sounds of similar lengths, a dataset of int64 (B,)."""
+    """Return batches of the indices of recordings of similar lengths, a dataset of int64 (B,).
+
+    `tf` is the module `tensorflow`, and `lengths` are ints (n,). The other arguments are as in
+    `batches`.
+    """
     lengths, size = np.array(lengths), batch_size if drop_remainder else None
     last = len(lengths) // batch_size * batch_size if drop_remainder else len(lengths)
     count = -(-last // batch_size)
@@ -149,7 +158,7 @@ def _batch_by_sound(tf, lengths, batch_size, *, shuffle, seed, drop_remainder):
     generator = np.random.default_rng(seed)
 
     def cut():
-        # Lengths are blurred, so that a recording meets others in every epoch.
+        # Random factors on the lengths change the batches in each epoch.
         blur = generator.uniform(0.8, 1.25, len(lengths)) if shuffle else 1.0
         order = np.argsort(lengths * blur, kind="stable")
         cuts = [order[start : start + batch_size] for start in range(0, last, batch_size)]
@@ -161,19 +170,21 @@ def _batch_by_sound(tf, lengths, batch_size, *, shuffle, seed, drop_remainder):
 
 
 def batch_by_length(tf, lengths, size_of, *, shuffle, seed, edges, drop_remainder=False):
-    """Batch indices of examples that share a bucket.
+    """Return batches of indices of examples of similar lengths, as a dataset of int64 (B,).
+
+    All examples of a batch belong to one bucket, a range of lengths.
 
     Args:
-        lengths: ints (n,), of the examples.
-        size_of: function of the edge of a bucket that gives the size of its batches. It is called
-            for buckets that hold examples.
-        edges: ints, ascending: the longest example of each bucket. Longer ones than the last share
-            a bucket.
-        drop_remainder: bool, whether the last batch of a bucket is left out where it is smaller.
-            TensorFlow then knows the size of a batch, if it is the same in all buckets.
-
-    Returns:
-        A dataset of int64 indices (B,) whose cardinality is known.
+        tf: the module `tensorflow`.
+        lengths: ints (n,), the length of each example.
+        size_of: function that maps the edge of a bucket to its batch size. It is called only for
+            buckets that contain examples.
+        shuffle: bool, whether to make new batches in a new order in each epoch.
+        seed: int, the random seed for this order.
+        edges: ascending ints, the maximum length in each bucket. Examples longer than the last edge
+            share one more bucket.
+        drop_remainder: bool, whether to drop the last batch of a bucket if it is smaller. The batch
+            size is then static if it is the same in all buckets.
     """
     lengths, edges = np.asarray(lengths), find_edges(lengths, edges)
     buckets = np.searchsorted(edges, lengths)
@@ -193,7 +204,11 @@ def batch_by_length(tf, lengths, size_of, *, shuffle, seed, edges, drop_remainde
 
 
 def _cuts(counts, batch_sizes, drop_remainder):
-    """Return (begin, end) of every batch (steps, 2), where examples lie bucket by bucket."""
+    """Return the (begin, end) of each batch among examples sorted by bucket, int (steps, 2).
+
+    `counts` and `batch_sizes` are lists with the number of examples and the batch size of each
+    bucket. If `drop_remainder` is True, smaller batches at the end of a bucket are left out.
+    """
     cuts, begin = [], 0
     for count, size in zip(counts, batch_sizes, strict=True):
         used = count // size * size if drop_remainder else count
@@ -207,13 +222,13 @@ def _shuffle_buckets(tf, buckets, cuts, seed):
     buckets, cuts = tf.constant(buckets, "float64"), tf.constant(cuts)
 
     def epoch(seeds):
-        # All at once: to sort an epoch takes less time than to pass it example by example.
+        # Sorting the whole epoch at once is faster than shuffling example by example.
         draw = tf.random.stateless_uniform(tf.shape(buckets), seeds[:2], dtype="float64")
         order = tf.argsort(buckets + draw)
         turn = tf.argsort(tf.random.stateless_uniform((len(cuts),), seeds[2:]))
         batches = tf.data.Dataset.from_tensor_slices(tf.gather(cuts, turn))
         return batches.map(lambda cut: order[cut[0] : cut[1]])
 
-    # Four numbers seed an epoch; every pass over the data set draws new ones.
+    # Four numbers seed an epoch. Every pass over the dataset draws new ones.
     seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).batch(4)
     return seeds.take(1).flat_map(epoch)

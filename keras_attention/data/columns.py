@@ -1,9 +1,11 @@
-"""`Columns`: what a preprocessor makes of examples, from which `batches` gathers batches.
+"""`Columns`: the arrays that a preprocessor makes from examples, as the source of batches.
 
-A column holds something of every example: an array (n, ...), or one of the classes here. Its method
-`reader` gives a function of the indices (B,) of the examples of a batch, and of those among them
-that are wanted, to a tensor whose first axis is that of the latter. Its other axes are as long as
-those of the whole batch.
+A column has one entry for each example. It is an array (n, ...) or an instance of a class in this
+file. The method `reader` of these classes returns a function that reads one batch. (`tf` is the
+module `tensorflow`, and `edges` are the lengths to pad batches to.) The function's arguments are
+two tensors of indices: of all examples in the batch, and of the examples that the current process
+reads in distributed training. It returns a row for each of the latter, padded to the length of the
+whole batch.
 """
 
 import dataclasses
@@ -14,17 +16,18 @@ import numpy as np
 
 @dataclasses.dataclass
 class Columns:
-    """Examples as columns.
+    """The inputs and labels of a list of examples, which `ka.data.batches` turns into batches.
 
     Args:
         inputs, labels: a column each, or a dict of columns.
-        count: int, how many examples there are, where all have the same length.
-        lengths: list of int, of the examples, where lengths differ: those of about the same length
-            share a batch.
-        are_sounds: bool, whether the lengths are those of sounds, which differ so much that each
-            batch is padded to its own longest one.
-        draw: function of TensorFlow, `batch_size`, `seed` and `drop_remainder` that gives the
-            dataset, for examples that are drawn anew in every epoch. None for all others.
+        count: int, the number of examples, if all have the same length.
+        lengths: list of int, the length of each example, if lengths differ. Examples of similar
+            lengths share a batch.
+        are_sounds: bool, whether the examples are recordings. Each batch is then padded only to its
+            longest recording.
+        draw: function that returns the whole dataset of batches, for examples that are drawn at
+            random in each epoch. Its arguments are the module `tensorflow`, `batch_size`, `seed`
+            and `drop_remainder`. None if the fields above contain the examples.
     """
 
     inputs: object = None
@@ -37,14 +40,16 @@ class Columns:
 
 @dataclasses.dataclass
 class Ragged:
-    """Rows of different lengths, padded to the next of the edges after the longest of a batch.
+    """A column of rows of different lengths, such as token ids.
+
+    A batch is padded to the first of the lengths `edges` that is at least its longest row.
 
     Args:
-        rows: list of int arrays (T,), one of each example.
-        padding: int, what stands behind a shorter row.
-        table: array (k, ...), or None. With a table the rows are places in it, and a batch holds
-            what stands there, and 0 as padding.
-        exact: bool, whether a batch is as long as its longest row, and not as the edge after it.
+        rows: list of int arrays (T,), one for each example.
+        padding: int, the value after the end of a shorter row.
+        table: array (k, ...), or None. If given, rows contain indices into this array, and batches
+            contain the array's entries, padded with 0.
+        exact: bool, whether to pad a batch only to its longest row and ignore the edges.
     """
 
     rows: list
@@ -53,31 +58,47 @@ class Ragged:
     exact: bool = False
 
     def reader(self, tf, edges):
-        """Return a function that reads the rows of a batch as a padded tensor."""
+        """Return a function that reads the rows of a batch as one padded tensor.
+
+        `tf` is the module tensorflow, and `edges` are the lengths to pad to. `read_columns`
+        describes the function.
+        """
         rows = [np.asarray(row, "int32") for row in self.rows]
-        locate = locate_tokens(tf, [len(row) for row in rows], None if self.exact else edges)
-        values = tf.constant(np.concatenate(rows))
-        table = None if self.table is None else tf.constant(self.table)
+        lengths = np.array([len(row) for row in rows], "int32")
+        ragged = tf.RaggedTensor.from_row_lengths(np.concatenate(rows), lengths, validate=False)
+        ends = None if self.exact else tf.constant(find_edges(lengths, edges), "int32")
+        table, padding = self.table, self.padding
+        if table is not None:  # padding is the index of a row of zeros added to the table
+            padding = len(table)
+            table = tf.constant(np.concatenate([table, np.zeros_like(table[:1])]))
 
         def read(indices, chosen):
-            positions, inside = locate(indices, chosen)  # (B, T)
-            found = tf.gather(values, positions)
-            if table is None:
-                return tf.where(inside, found, self.padding)
-            found = tf.gather(table, found)
-            return found * tf.cast(inside[:, :, tf.newaxis], found.dtype)
+            length = tf.reduce_max(tf.gather(lengths, indices), keepdims=True)
+            if ends is None:
+                length = tf.maximum(length, 1)
+            else:
+                length = tf.gather(ends, tf.searchsorted(ends, length))
+            shape = tf.concat([[-1], length], axis=0)
+            padded = tf.gather(ragged, chosen).to_tensor(padding, shape=shape)  # (B, T)
+            return padded if table is None else tf.gather(table, padded)
 
         return read
 
 
 @dataclasses.dataclass
 class Pixels:
-    """Pictures in memory, (n, H, W, C), uint8 or floats from 0 to 1; batches are float32."""
+    """A column of images in memory, (n, H, W, C), uint8 or floats from 0 to 1.
+
+    Batches are float32 from 0 to 1.
+    """
 
     pixels: np.ndarray
 
     def reader(self, tf, edges):
-        """Return a function that reads the images of a batch."""
+        """Return a function that reads the images of a batch, as `read_columns` describes.
+
+        `tf` is the module tensorflow. `edges` are not used.
+        """
         scale = 255.0 if self.pixels.dtype == "uint8" else 1.0
         pixels = tf.constant(self.pixels)
         return lambda indices, chosen: tf.cast(tf.gather(pixels, chosen), "float32") / scale
@@ -85,13 +106,14 @@ class Pixels:
 
 @dataclasses.dataclass
 class Computed:
-    """What a Python function makes of a batch while it is needed, such as pictures from files.
+    """A column that a Python function computes batch by batch, such as images read from files.
 
     Args:
-        compute: function of two arrays of int64, the indices of the examples of a batch and those
-            wanted of them, to an array.
-        shape: tuple, of what it gives, with None for an axis that differs.
-        dtype: str.
+        compute: function that returns an array. Its arguments are two int64 arrays: the indices of
+            all examples in a batch, and the indices of those examples that the current process
+            reads.
+        shape: tuple, the shape of that array, with None for axes that vary.
+        dtype: str, the dtype of that array.
     """
 
     compute: typing.Callable
@@ -99,7 +121,10 @@ class Computed:
     dtype: str = "float32"
 
     def reader(self, tf, edges):
-        """Return a function that computes the rows of a batch."""
+        """Return a function that computes the rows of a batch, as `read_columns` describes.
+
+        `tf` is the module tensorflow. `edges` are not used.
+        """
 
         def read(indices, chosen):
             arguments = [indices, chosen]
@@ -110,7 +135,12 @@ class Computed:
 
 
 def read_columns(tf, columns, edges):
-    """Return the reader of a column, or of a dict of them."""
+    """Return a function that reads one batch of a column, or of a dict of columns.
+
+    The function takes two int64 tensors: the indices of all examples in the batch, and the indices
+    of the examples that this process reads. `tf` is the module tensorflow. `edges` are the lengths
+    to pad `Ragged` columns to.
+    """
     if isinstance(columns, dict):
         readers = {name: read_columns(tf, column, edges) for name, column in columns.items()}
         return lambda indices, chosen: {k: read(indices, chosen) for k, read in readers.items()}
@@ -120,53 +150,23 @@ def read_columns(tf, columns, edges):
     return columns.reader(tf, edges)
 
 
-def locate_tokens(tf, lengths, edges):
-    """Return a function of indices that says where the tokens of examples are, which lie end to
-    end.
-
-    Args:
-        lengths: ints (n,), of the examples.
-        edges: ints, ascending; None pads to the longest row of a batch, and to 1 at least.
-
-    Returns:
-        A function of the indices of a batch, and of those wanted of them, to int32 (B, T), where
-        each token lies, and bool (B, T), whether there is one. T is the edge after the longest.
-    """
-    lengths = np.asarray(lengths)
-    begins = tf.constant(np.cumsum(lengths) - lengths, "int32")
-    sizes = tf.constant(lengths, "int32")
-    ends = None if edges is None else tf.constant(find_edges(lengths, edges), "int32")
-
-    def locate(indices, chosen):
-        longest = tf.reduce_max(tf.gather(sizes, indices), keepdims=True)
-        if ends is None:
-            length = tf.maximum(longest[0], 1)
-        else:
-            length = ends[tf.searchsorted(ends, longest)[0]]
-        position = tf.range(length)
-        inside = position[tf.newaxis] < tf.gather(sizes, chosen)[:, tf.newaxis]  # (B, T)
-        positions = tf.gather(begins, chosen)[:, tf.newaxis] + position
-        return tf.where(inside, positions, 0), inside
-
-    return locate
-
-
 def find_edges(lengths, edges):
-    """Return the edges below the greatest length, and that."""
+    """Return the lengths to pad to: the `edges` below the maximum length, and this maximum."""
     longest = int(np.max(lengths))
     return [edge for edge in edges if edge < longest] + [longest]
 
 
 def pad_rows(rows, padding=0, length=None, *, least=0, shape=(), dtype="int32"):
-    """Stack rows (T, ...) of different lengths, with padding behind the shorter ones.
+    """Stack rows (T, *shape) into one array (B, T, *shape), padding the shorter rows at the end.
 
     Args:
         rows: list of lists of numbers, or of arrays.
-        length: int T; None for the longest, or `least` where that is longer.
-        shape: tuple, that of an entry of a row.
-
-    Returns:
-        (B, T, *shape).
+        padding: the value of the padding.
+        length: int, the T of the result. None uses the length of the longest row, or `least` if
+            that is greater.
+        least: int, the minimum T if `length` is None.
+        shape: tuple, the shape of one entry of a row, or () for numbers.
+        dtype: str, the dtype of the result.
     """
     longest = max(map(len, rows), default=0)
     if length is not None and longest > length:
@@ -182,10 +182,9 @@ def pad_rows(rows, padding=0, length=None, *, least=0, shape=(), dtype="int32"):
 
 
 def number_tokens(rows):
-    """Return the different tokens of rows of str, and each row as numbers of them.
+    """Replace tokens by indices, to save memory. Return (list of distinct tokens, rows of ints).
 
-    Returns:
-        (list of str, list of lists of int), for a `Ragged` with a table.
+    `rows` is a list with a list of str for each example.
     """
     numbers = {}
     rows = [[numbers.setdefault(token, len(numbers)) for token in row] for row in rows]

@@ -1,4 +1,4 @@
-"""`DataSet`: examples of one kind, in parts for training, choosing and testing."""
+"""`DataSet`: examples of one class in three splits, train, dev and test."""
 
 import dataclasses
 import typing
@@ -10,24 +10,24 @@ Example = typing.TypeVar("Example")
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class DataSet(typing.Generic[Example]):
-    """Examples of one kind in three parts, in memory.
+    """Examples of one class in three splits, in memory.
 
-    Readers make one, such as `ka.data.from_conllu`. So does the method `collect` of each class of
-    examples, from lists: it checks them and finds their labels.
+    The readers, such as `ka.data.from_conllu`, return a `DataSet`. To make one from lists, use the
+    method `collect` of the class of the examples. It checks the examples and collects their labels.
 
     Args:
-        kind: class of the examples, such as `ka.data.Text`; `str` for running text.
-        train, dev, test: list of examples; a missing part is empty. Pictures with a class are an
-            `ImageSplit`, and running text is a str.
-        labels: tuple of str, the labels of all parts in the order of their ids. None for examples
-            without labels. A label that only dev or test has is one too: the model cannot get it
-            right, and the score says so.
-        notes: tuple of str, what a model's card is to say about the data.
-        about: dict, what holds for all examples. Recordings have a `"sampling_rate"`, samples a
-            second, or None for features. Pictures with boxes or texts have an `"image_size"` that
-            they are to be resized to, (height, width), or an int for the longer side, or None;
-            texts that name objects have their `"bins"`, places along a side. Pairs from dialogues
-            have `"turns"`, of a context at most, and running text from dialogues `"dialogues"`.
+        kind: class of the examples, such as `ka.data.Text`, or `str` for running text.
+        train, dev, test: list of examples, empty if the split does not exist. For images with a
+            class label, each split is one `ImageSplit`. For running text, each split is one str.
+        labels: tuple of str, the labels of all splits in the order of their ids, including those
+            that occur only in dev or test. None if the examples have no labels.
+        notes: tuple of str, remarks about the data for a model card.
+        about: dict of facts that hold for all examples. For recordings, `"sampling_rate"` is the
+            rate in Hz, or None for features. For images with boxes or captions, `"image_size"` is
+            the size to resize them to: (height, width), an int for the longer side, or None. For
+            captions that list objects, `"bins"` is the number of positions along a side. For pairs
+            from dialogues, `"turns"` is the maximum number of turns in a context. For running text
+            from dialogues, `"dialogues"` is True.
 
     ```python
     import keras_attention as ka
@@ -48,10 +48,10 @@ class DataSet(typing.Generic[Example]):
 
     @classmethod
     def from_parts(cls, kind, train, dev, test, *, dev_fraction, seed, **record):
-        """Make one of lists of checked examples. Without `dev`, a part of train becomes it.
+        """Make a dataset from lists of examples of the class `kind`, which have been checked.
 
-        Args:
-            record: the other fields.
+        If `dev` is empty, a random share `dev_fraction` of `train`, chosen by the int `seed`, is
+        moved to it. `record` are the remaining fields, such as `labels`.
         """
         if not (train or dev or test):
             raise ValueError(f"No {kind.__name__} given: pass train, dev or test.")
@@ -60,7 +60,7 @@ class DataSet(typing.Generic[Example]):
 
     @property
     def parts(self):
-        """dict, `"train"`, `"dev"` and `"test"` -> their examples."""
+        """dict from "train", "dev" and "test" to the examples of this split."""
         return {"train": self.train, "dev": self.dev, "test": self.test}
 
     def __repr__(self):

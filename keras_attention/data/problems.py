@@ -1,42 +1,28 @@
-"""`Problems`: what is wrong with the examples of files, all named in one error or skipped."""
+"""`Problems`: collects the errors of single examples, to raise them together or to skip them."""
 
 import contextlib
 import functools
 import warnings
 
 ON_ERROR = ("raise", "skip")
-SHOWN = 20  # problems of an error, in full
-LONGEST = 500  # characters of one
+SHOWN = 20  # maximum number of problems in an error
+LONGEST = 500  # maximum number of characters for each problem
 
 
 class ExamplesError(ValueError):
-    """Names the examples that cannot be read, one on each line."""
+    """Raised by readers. Its message lists the examples that cannot be read, one on each line."""
 
 
 class SkippedWarning(UserWarning):
-    """Says how many examples a reader has skipped."""
+    """Issued by readers. It states how many examples a reader has skipped because of errors."""
 
 
 class Problems:
-    """Collects the errors of single examples while files are read.
+    """Collects the errors of individual examples while files are read.
 
     Args:
-        on_error: `"raise"` names the problems of all files in one error. `"skip"` leaves these
-            examples out, and a `SkippedWarning` says how many.
-
-    ```python
-    from keras_attention.data.problems import Problems
-
-    problems, numbers = Problems(), []
-    for text in ("1", "two", "3", "four"):
-        with problems.note():
-            numbers.append(int(text))
-    assert numbers == [1, 3] and len(problems) == 2
-    try:
-        problems.report()
-    except ValueError as error:
-        assert str(error).startswith("2 examples cannot be read:")
-    ```
+        on_error: `"raise"` reports the problems of all files in one error. `"skip"` leaves out the
+            broken examples and issues a `SkippedWarning` with their number.
     """
 
     def __init__(self, on_error="raise"):
@@ -49,14 +35,28 @@ class Problems:
 
     @contextlib.contextmanager
     def note(self):
-        """Inside, a ValueError ends the block, and is kept for `report`."""
+        """Context manager: catch a ValueError in its block, and keep the message for `report`.
+
+        The rest of the block is skipped, and the program continues after the block.
+        """
         try:
             yield
         except ValueError as error:
             self._texts.append(str(error).removesuffix("."))
 
+    def read_each(self, read, rows):
+        """Return `[read(*row) for row in rows]`, without the rows for which `read` fails.
+
+        Each ValueError of `read` is kept for `report`.
+        """
+        examples = []
+        for row in rows:
+            with self.note():
+                examples.append(read(*row))
+        return examples
+
     def report(self):
-        """Raise one error for all problems, or warn of them where they are skipped."""
+        """Raise one error for all problems so far, or only warn if `on_error` is `"skip"`."""
         if not self._texts:
             return
         count = len(self._texts)
@@ -72,7 +72,7 @@ class Problems:
         )
 
     def _list(self):
-        """Return a line for each of the first problems, and how many more there are."""
+        """Return a line for each of the first problems, and a line with the number of the rest."""
         texts = self._texts[:SHOWN]
         lines = [text if len(text) <= LONGEST else f"{text[:LONGEST]}..." for text in texts]
         more = len(self._texts) - len(texts)
@@ -80,7 +80,10 @@ class Problems:
 
 
 def report_problems(read):
-    """Decorate a reader that takes `problems=`: without, it raises one error for all of them."""
+    """Decorate a reader of a file so that its argument `problems` (a `Problems`) is optional.
+
+    Without this argument, the problems are collected and raised as one error at the end.
+    """
 
     @functools.wraps(read)
     def read_all(*args, problems=None, **keywords):

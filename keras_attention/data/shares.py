@@ -1,32 +1,36 @@
-"""Shares of batches: of several processes that train together, each reads rows of its own."""
+"""Shares of batches: in distributed training, each process reads only its own rows."""
 
 import dataclasses
 
-# Of a dataset, the function that makes the share of a process without the rows of others.
+# Attribute of a dataset, a function of a `Share`: builds only the rows that a process needs.
 MAKER = "_make_share"
 
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """The rows of every batch that one process reads.
+    """The rows of every batch that one process reads, in training with several processes.
+
+    If a batch cannot be divided into equal parts, each process reads the whole batch.
 
     Attributes:
-        parts: int, how many equal parts a batch has.
-        own: tuple of ints, ascending, those of the process. Processes may share a part.
-
-    A batch that does not have so many equal parts is read whole by each process.
+        parts: int, the number of equal parts of a batch.
+        own: tuple of ascending ints, the indices of the parts that this process reads. Several
+            processes may read the same part.
     """
 
     parts: int
     own: tuple
 
     def rows(self, count):
-        """Return the same as numbers of rows, of a batch that has `count`."""
+        """Return the indices of this process's rows in a batch of `count` rows."""
         size, remainder = divmod(count, self.parts)
         return range(count) if remainder else [k * size + i for k in self.own for i in range(size)]
 
     def take(self, tf, batch):
-        """Return the rows of the process of a batch: a tensor (B, ...), or a structure of such."""
+        """Return this process's rows of a batch, a tensor (B, ...) or nested dicts of tensors.
+
+        `tf` is the module tensorflow.
+        """
         first = tf.nest.flatten(batch)[0]
         count = tf.shape(first)[0]
         size = count // self.parts
@@ -36,12 +40,11 @@ class Share:
 
 
 def read_share(tf, batches, share):
-    """Return the share of a process in a `tf.data.Dataset` of batches.
+    """Read only one process's rows of a dataset, a `tf.data.Dataset` of batches.
 
-    The datasets of `ka.data` make no more than its rows, all others whole batches, which are cut.
-
-    Returns:
-        A dataset of pairs: the rows of a batch, and an int32, how many the whole batch has.
+    Return a dataset with a pair for each batch: the rows in `share`, and the int32 size of the
+    whole batch. Datasets of `ka.data.batches` build only these rows. For other datasets, whole
+    batches are built and then sliced.
     """
     make = getattr(batches, MAKER, None)
     if make is not None:
@@ -56,13 +59,14 @@ def read_share(tf, batches, share):
 
 
 def gather_batches(tf, indices, gather):
-    """Return a dataset of the batches that `gather` makes of indices, and of shares of them.
+    """Make a dataset of batches, such that `read_share` can build only a share of each batch.
 
     Args:
-        indices: dataset of int64 (B,), the examples of each batch.
-        gather: function from the indices of a batch, and of those of its examples that are wanted,
-            to a structure of tensors whose first axis is that of the latter. Lengths are those of
-            the whole batch.
+        tf: the module `tensorflow`.
+        indices: dataset of int64 (B,), the indices of the examples in each batch.
+        gather: function that returns a structure of tensors. Its arguments are the indices of all
+            examples in a batch, and the indices of those to read. Tensors have one row for each
+            example to read, padded to the length of the whole batch.
     """
     size = indices.element_spec.shape[0]
 
@@ -75,26 +79,24 @@ def gather_batches(tf, indices, gather):
 
         return indices.map(part).prefetch(2)
 
-    return make_in_shares(indices.map(whole).prefetch(2), make)
-
-
-def make_in_shares(batches, make):
-    """Return `batches`, of which `make(share)` gives what `read_share` does."""
+    batches = indices.map(whole).prefetch(2)
     setattr(batches, MAKER, make)
     return batches
 
 
 def set_rows(tf, batch, size):
-    """Return `batch` with a static first axis, where `size` is no None."""
+    """Set the static size of the first axis of the tensors in `batch`. None leaves it dynamic.
+
+    `size` is an int or None, `tf` the module tensorflow, and `batch` a tensor or nested dicts.
+    """
     if size is None:
         return batch
     return tf.nest.map_structure(lambda x: tf.ensure_shape(x, (size, *x.shape[1:])), batch)
 
 
 def check_batches(count):
-    """Refuses `drop_remainder` where no batch is left."""
+    """Raise a ValueError if `drop_remainder` leaves no batches. `count` is their number."""
     if not count:
         raise ValueError(
-            "drop_remainder=True leaves no batch: there are fewer examples of any length than a "
-            "batch has. Give a smaller batch_size."
+            "drop_remainder=True leaves no batch of any length: give a smaller batch_size."
         )

@@ -1,43 +1,45 @@
-"""The parts of a data set: train, dev and test."""
-
-import functools
+"""Divides a dataset into train, dev and test."""
 
 import numpy as np
 
 from keras_attention.data.problems import Problems
 
 
-def read_parts(read, paths, on_error=None):
-    """Read the examples of train, dev and test.
+def read_parts(read, train, dev, test, on_error=None, **options):
+    """Read the examples of train, dev and test from files, and return a dict of lists.
 
     Args:
-        read: function of a path that gives a list of examples.
-        paths: dict of train, dev and test to a path, several, or None.
-        on_error: `"raise"` or `"skip"`, of `Problems`, which `read` then takes as `problems=`.
-
-    Returns:
-        dict, part -> list of examples.
+        read: function of a path that returns a list of examples. `options` are its keyword
+            arguments.
+        train, dev, test: a path, a list of paths, or None for no examples.
+        on_error: `"raise"` or `"skip"`. `read` then has an argument `problems`, a `Problems` that
+            collects broken examples. None calls `read` without this argument.
     """
+    paths = {"train": train, "dev": dev, "test": test}
     if not any(paths.values()):
         raise ValueError("No file given: pass the paths of train, dev or test.")
     if on_error is None:
-        return {name: _read_all(read, path) for name, path in paths.items()}
+        return {name: _read_all(path, read, options) for name, path in paths.items()}
     problems = Problems(on_error)
-    read = functools.partial(read, problems=problems)
-    parts = {name: _read_all(read, path) for name, path in paths.items()}
+    options["problems"] = problems
+    parts = {name: _read_all(path, read, options) for name, path in paths.items()}
     problems.report()
     return parts
 
 
-def _read_all(read, paths):
+def _read_all(paths, read, options):
     if paths is None:
         return []
     paths = paths if isinstance(paths, list | tuple) else [paths]
-    return [example for path in paths for example in read(path)]
+    return [example for path in paths for example in read(path, **options)]
 
 
 def add_dev(train, dev, *, dev_fraction, seed):
-    """Return (train, dev), lists or an `ImageSplit`. Without dev, a part of train becomes it."""
+    """Return (train, dev), lists or `ImageSplit`s.
+
+    If `dev` is empty, a random share `dev_fraction` of `train`, chosen by the int `seed`, is moved
+    to it.
+    """
     if len(dev) or not len(train):
         return train, dev
     parts = hold_out(len(train), dev_fraction, seed)
@@ -47,15 +49,16 @@ def add_dev(train, dev, *, dev_fraction, seed):
 
 
 def split_by_class(labels, fractions, seed):
-    """Splits examples at random so that every part has its share of each class.
+    """Split examples at random into parts that have the same share of each class.
+
+    Return a dict from the name of each part to the ascending indices of its examples. The part
+    `"train"` has the examples that no other part has.
 
     Args:
-        labels: ints (n,).
-        fractions: dict, name of a part -> its share of each class, above 0: one example at least.
-        seed: int; the same seed gives the same split.
-
-    Returns:
-        dict: the same names, and `"train"` for what is left -> indices, in ascending order.
+        labels: ints (n,), the class of each example.
+        fractions: dict from the name of a part, such as `"dev"`, to its share of each class, a
+            positive float. A part gets at least one example of each class.
+        seed: int. The same seed returns the same split.
     """
     generator = np.random.default_rng(seed)
     parts = {name: [] for name in ("train", *fractions)}
@@ -70,16 +73,16 @@ def split_by_class(labels, fractions, seed):
 
 
 def hold_out(size, fraction, seed):
-    """Splits range(size) at random: (indices kept, indices held out), both in ascending order.
+    """Choose a random share of `size` examples, for a development split.
 
-    The same seed gives the same split. At least one example is held out, unless `fraction` is 0.
+    Return (indices of the other examples, indices of the chosen ones), both ascending. At least one
+    example is chosen unless `fraction` is 0. The same seed returns the same split.
     """
     if not 0 <= fraction < 1:
         raise ValueError(f"dev_fraction={fraction}: expected a number from 0 to below 1.")
     if fraction and size < 2:
         raise ValueError(
-            f"The training part has {size} example, too few to hold some out as a development "
-            "part. Give a development part, or dev_fraction=0 for none."
+            f"The training part has {size} example: give more, a dev part, or dev_fraction=0."
         )
     number = max(1, round(size * fraction)) if fraction else 0
     order = np.random.default_rng(seed).permutation(size)

@@ -1,1 +1,1 @@
-"""Files that apps copy: each runs by itself, and imports nothing else of this package."""
+"""Files to copy into apps: each runs by itself and imports nothing else from this package."""

@@ -1,7 +1,7 @@
-"""`ByteBPE`: GPT-2's subwords of bytes in plain Python, by the `tokenizer.json` of a checkpoint.
+"""`ByteBPE`: GPT-2's byte-level subwords in plain Python, from a checkpoint's `tokenizer.json`.
 
-The library `tokenizers` gives the same ids, faster; this needs nothing, so that what was trained
-runs where only NumPy and LiteRT are, and it can be read and written again for a phone.
+The library `tokenizers` returns the same ids faster. This module uses only the standard library, so
+it also runs on devices. Use it as a reference to write a tokenizer for an app in another language.
 """
 
 import functools
@@ -16,17 +16,17 @@ _CLASS = re.compile(r"\\p\{(\w+)\}|\\([sS])|(\\.)|(\[\^?)|(\])")
 
 
 class ByteBPE:
-    """Pairs of bytes, and of what was joined, by their rank (Radford et al., 2019, section 2.2).
+    """Splits text into subwords, with byte-pair encoding (Radford et al., 2019, section 2.2).
 
     Args:
-        entries: dict, piece -> id; a piece is a text of which each letter stands for a byte.
-        merges: list of (piece, piece), the pairs that are joined, the first ones first.
-        pattern: regular expression of the parts of a text that are joined within, as `tokenizers`
-            writes it.
-        prefix_space: bool, whether a text without a space at its beginning gets one.
-        whole_words: bool, whether a part that is a piece is one, whatever its pairs are.
-        form: `"NFC"`, `"NFD"`, `"NFKC"` or `"NFKD"`, of Unicode, that texts are brought into; None
-            leaves them.
+        entries: dict {piece: id}. Each character of a piece stands for one byte.
+        merges: list of (piece, piece), the pairs of pieces to join, highest priority first.
+        pattern: str, a regular expression in the syntax of `tokenizers` that splits text into
+            parts. Pieces are joined only within a part.
+        prefix_space: bool, whether to put a space before text that does not start with a space.
+        whole_words: bool, whether a part that is in `entries` becomes one piece without merging.
+        form: `"NFC"`, `"NFD"`, `"NFKC"` or `"NFKD"`, the Unicode normalization of the text. None
+            leaves the text unchanged.
 
     ```python
     from keras_attention.device.byte_bpe import ByteBPE
@@ -38,7 +38,7 @@ class ByteBPE:
     ```
     """
 
-    begins_words = True  # whether a word that stands alone wants a space before it
+    begins_words = True  # whether a single word must be encoded with a space before it
     unknown_id = None
 
     def __init__(
@@ -53,24 +53,27 @@ class ByteBPE:
 
     @classmethod
     def from_json(cls, rules):
-        """That of a `tokenizer.json`, a dict; None where it says what this class does not do."""
+        """Make a `ByteBPE` from the parsed `tokenizer.json`, a dict, or return None.
+
+        None means that the file uses a feature that this class does not support.
+        """
         model, normalizer = rules["model"], rules["normalizer"] or {"type": None}
         refused = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix")
         if model["type"] != "BPE" or any(model.get(name) for name in refused):
             return None
-        found = _read_splitting(rules["pre_tokenizer"])
+        splitting = _read_splitting(rules["pre_tokenizer"])
         forms = (None, "NFC", "NFD", "NFKC", "NFKD")
-        if found is None or model.get("byte_fallback") or normalizer["type"] not in forms:
+        if splitting is None or model.get("byte_fallback") or normalizer["type"] not in forms:
             return None
         merges = [tuple(m.split(" ", 1)) if isinstance(m, str) else tuple(m)
                   for m in model["merges"]]  # fmt: skip
         whole_words = bool(model.get("ignore_merges"))
         return cls(
-            model["vocab"], merges, whole_words=whole_words, form=normalizer["type"], **found
+            model["vocab"], merges, whole_words=whole_words, form=normalizer["type"], **splitting
         )
 
     def encode(self, text):
-        """Return the ids of a text, a list of int."""
+        """Return the ids of the string `text`, a list of ints."""
         if self.form:
             text = unicodedata.normalize(self.form, text)
         if self.prefix_space and text and not text.startswith(" "):
@@ -78,29 +81,33 @@ class ByteBPE:
         return [i for part in self._parts(text) for i in self._split(part)]
 
     def encode_spans(self, text):
-        """Return the ids of a text, and the characters (start, end) of it that each is made of."""
+        """Return the ids of the string `text`, and for each id its span in `text`.
+
+        A span is (start, end) in characters, without the end.
+        """
         letters, origins = self._trace(text)
         ids, spans, done = [], [], 0
         for part in self._parts(letters):
             sizes = [len(c.encode("utf-8", "surrogatepass")) for c in part]
-            places = [done + k for k, size in enumerate(sizes) for _ in range(size)]  # of bytes
+            owners = [done + k for k, size in enumerate(sizes) for _ in range(size)]
             named = [_LETTERS[byte] for byte in part.encode("utf-8", "surrogatepass")]
             begin = 0
             for i in self._split(part):
-                while named[begin] != self.names[i][0]:  # the vocabulary lacks this one
+                while named[begin] != self.names[i][0]:  # a byte that the vocabulary lacks
                     begin += 1
                 end = begin + len(self.names[i])
                 ids.append(i)
-                spans.append((origins[places[begin]], origins[places[end - 1]] + 1))
+                spans.append((origins[owners[begin]], origins[owners[end - 1]] + 1))
                 begin = end
             done += len(part)
         return ids, spans
 
     def _trace(self, text):
-        """The normalized text, and for each character of it the number of the one it is made of."""
+        """Return the normalized text, and for each of its characters the index in `text`."""
         letters, origins = text, list(range(len(text)))
         if self.form and unicodedata.normalize(self.form, text) != text:
-            # a letter and its marks become one, or several: they count as its first character
+            # Normalizing a letter with its combining marks may change the number of characters. All
+            # new characters then get the index of the letter.
             starts = [k for k, c in enumerate(text) if not k or not unicodedata.combining(c)]
             clusters = [text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
             new = [unicodedata.normalize(self.form, cluster) for cluster in clusters]
@@ -112,7 +119,7 @@ class ByteBPE:
         return letters, origins
 
     def _parts(self, text):
-        """The matches of the pattern, and what lies between them."""
+        """Yield the matches of the pattern and the text between them, in order."""
         end = 0
         for match in self.pattern.finditer(text):
             if match.start() > end:
@@ -133,11 +140,11 @@ class ByteBPE:
             if best not in self.ranks:
                 break
             pieces = _join(pieces, best)
-        # a letter that the vocabulary lacks is left out, as the library does without an unknown
+        # Pieces that are not in the vocabulary are left out, as in `tokenizers`.
         return tuple(self.entries[piece] for piece in pieces if piece in self.entries)
 
     def decode(self, ids):
-        """Return the text of ids; bytes that are no text become U+FFFD."""
+        """Return the text of a list of ids. Invalid UTF-8 becomes U+FFFD."""
         letters = "".join(self.names[i] for i in ids)
         if all(letter in _BYTES for letter in letters):
             return bytes(_BYTES[letter] for letter in letters).decode("utf-8", "replace")
@@ -145,7 +152,7 @@ class ByteBPE:
 
 
 def _join(pieces, pair):
-    """`pieces` with each `pair` as one."""
+    """Return `pieces` with every occurrence of `pair` joined to one piece."""
     joined, i = [], 0
     while i < len(pieces):
         if tuple(pieces[i : i + 2]) == pair:
@@ -158,7 +165,10 @@ def _join(pieces, pair):
 
 
 def _read_splitting(rules):
-    """Keywords `pattern` and `prefix_space` of what `tokenizer.json` says, or None."""
+    """Return the arguments `pattern` and `prefix_space` from the pre-tokenizer, or None.
+
+    `rules` is the entry `"pre_tokenizer"` of a `tokenizer.json`. None means not supported.
+    """
     parts = rules["pretokenizers"] if rules and rules["type"] == "Sequence" else [rules]
     if not parts or not parts[-1] or parts[-1]["type"] != "ByteLevel":
         return None
@@ -168,13 +178,13 @@ def _read_splitting(rules):
         if split["type"] != "Split" or split["behavior"] != "Isolated" or before != ".+":
             return None
         pattern = split["pattern"].get("Regex")
-    if len(parts) > 2 or pattern is None or split_in_vain(pattern):
+    if len(parts) > 2 or pattern is None or is_unsupported(pattern):
         return None
     return {"pattern": pattern, "prefix_space": parts[-1]["add_prefix_space"]}
 
 
-def split_in_vain(pattern):
-    """Return whether Python's regular expressions cannot say a pattern."""
+def is_unsupported(pattern):
+    """Return whether `compile_pattern` cannot translate a regular expression of `tokenizers`."""
     try:
         compile_pattern(pattern)
     except (KeyError, re.error):
@@ -184,7 +194,10 @@ def split_in_vain(pattern):
 
 @functools.cache
 def compile_pattern(pattern):
-    r"""A regular expression of Rust's in Python's: `\p{L}`, and `\s` of Unicode's spaces alone."""
+    r"""Translate a regular expression of Rust, and return the compiled pattern of Python.
+
+    Replaces `\p{...}`, which Python lacks, and `\s` and `\S`, which differ for Unicode spaces.
+    """
     inside = False
 
     def replace(match):
@@ -209,25 +222,29 @@ def compile_pattern(pattern):
 
 @functools.cache
 def _find_ranges(category):
-    """The characters of a category of Unicode, `L` or `Nd`, as ranges in a regular expression."""
+    r"""Return the characters of a Unicode category as ranges for a regular expression.
+
+    `category` is one letter for a group of categories, such as `"L"`, or two, such as `"Nd"`. The
+    result can stand inside `[...]`, such as `\U00000030-\U00000039\U00000660-...` for `"Nd"`.
+    """
     if len(category) > 2 or category[0] not in "LNPSMZC":
         raise KeyError(category)
     codes = [c for c in range(0x110000) if unicodedata.category(chr(c)).startswith(category)]
     groups = itertools.groupby(enumerate(codes), lambda pair: pair[1] - pair[0])
     ranges = [[code for _, code in group] for _, group in groups]
-    return "".join(f"{_escape(r[0])}-{_escape(r[-1])}" for r in ranges)
-
-
-def _escape(code):
-    return f"\\U{code:08x}"
+    return "".join(f"\\U{r[0]:08x}-\\U{r[-1]:08x}" for r in ranges)
 
 
 def _name_bytes():
-    """Return a letter for each byte: those that print are themselves, others come after U+0100."""
+    """Return a dict {byte: character}, GPT-2's printable characters for bytes.
+
+    A printable byte is its own character. Other bytes get the characters from U+0100.
+    """
     printing = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in printing]
     letters = {byte: chr(byte) for byte in printing}
-    return letters | {byte: chr(256 + n) for n, byte in enumerate(others)}
+    return letters | {
+        byte: chr(256 + n) for n, byte in enumerate(sorted(set(range(256)) - set(printing)))
+    }
 
 
 _LETTERS = _name_bytes()

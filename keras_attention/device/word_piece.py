@@ -1,14 +1,14 @@
-"""`WordPiece`: BERT's subwords in plain Python, by the `tokenizer.json` of a checkpoint.
+"""`WordPiece`: BERT's subwords in plain Python, from a checkpoint's `tokenizer.json`.
 
-The library `tokenizers` gives the same ids, faster; this needs nothing, so that what was trained
-runs where only NumPy and LiteRT are, and it can be read and written again for a phone.
+The library `tokenizers` returns the same ids faster. This module uses only the standard library, so
+it also runs on devices. Use it as a reference to write a tokenizer for an app in another language.
 """
 
 import functools
 import re
 import unicodedata
 
-MOST_CHARACTERS = 1 << 20  # of a word that is cut into pieces
+MOST_CHARACTERS = 1 << 20  # upper limit of `longest_word` when read from a file
 _SPACES = "\t\n\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # White_Space
 _CHINESE = (
     "\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\U0002a700-\U0002b73f\U0002b740-\U0002b81f"
@@ -23,16 +23,18 @@ _CLEANUP = (
 
 
 class WordPiece:
-    """Words into the longest pieces that a vocabulary has (Devlin et al., 2019; Wu et al., 2016).
+    """Splits words into the longest pieces in a vocabulary (Devlin et al., 2019; Wu et al., 2016).
 
     Args:
-        entries: dict, piece -> id; pieces within a word begin with `prefix`.
-        unknown: str, the piece of words that no pieces make.
-        prefix: str.
-        lowercase, strip_accents, chinese, clean: bools: whether letters become small, lose their
-            accents, Chinese characters are words of their own, and control characters go.
-        longest_word: int, characters; longer words are unknown.
-        cleanup: bool, whether decoding takes spaces before punctuation away.
+        entries: dict {piece: id}. Pieces that continue a word begin with `prefix`.
+        unknown: str, the piece for words that cannot be split. It must be in `entries`.
+        prefix: str, marks pieces that continue a word.
+        lowercase: bool, whether to lowercase text.
+        strip_accents: bool, whether to remove accents. None does the same as `lowercase`.
+        chinese: bool, whether each Chinese character is a word.
+        clean: bool, whether to remove control characters and replace any whitespace by a space.
+        longest_word: int, the maximum number of characters. Longer words become `unknown`.
+        cleanup: bool, whether decoding removes spaces before punctuation and contractions.
 
     ```python
     from keras_attention.device.word_piece import WordPiece
@@ -44,7 +46,7 @@ class WordPiece:
     ```
     """
 
-    begins_words = False  # whether a word that stands alone wants a space before it
+    begins_words = False  # whether a single word must be encoded with a space before it
 
     def __init__(
         self,
@@ -70,7 +72,10 @@ class WordPiece:
 
     @classmethod
     def from_json(cls, rules):
-        """That of a `tokenizer.json`, a dict; None where it says what this class does not do."""
+        """Make a `WordPiece` from the parsed `tokenizer.json`, a dict, or return None.
+
+        None means that the file uses a feature that this class does not support.
+        """
         model, normalizer = rules["model"], rules["normalizer"]
         kinds = [part and part["type"] for part in (model, normalizer, rules["pre_tokenizer"])]
         if kinds != ["WordPiece", "BertNormalizer", "BertPreTokenizer"]:
@@ -89,16 +94,19 @@ class WordPiece:
         )
 
     def encode(self, text):
-        """Return the ids of a text, a list of int."""
+        """Return the ids of the string `text`, a list of ints."""
         return [i for word in self.words(text) for i in self._split(word)]
 
     def words(self, text):
-        """Return the words of a text, changed as the vocabulary wants them, and punctuation."""
+        """Return the normalized words and punctuation marks of the string `text`, a list."""
         text = self._normalize(text)
         return [word for run in _SPACE_RUN.split(text) if run for word in _split_punctuation(run)]
 
     def encode_spans(self, text):
-        """Return the ids of a text, and the characters (start, end) of it that each is made of."""
+        """Return the ids of the string `text`, and for each id its span in `text`.
+
+        A span is (start, end) in characters, without the end.
+        """
         letters, origins = self._trace(text)
         ids, spans, start = [], [], 0
         while start < len(letters):
@@ -107,7 +115,9 @@ class WordPiece:
                 start = end
                 continue
             if not _is_punctuation(letters[start]):
-                while end < len(letters) and not _ends_word(letters[end]):
+                while end < len(letters) and not (
+                    _SPACE_RUN.match(letters[end]) or _is_punctuation(letters[end])
+                ):
                     end += 1
             for i, (first, last) in self._place_pieces(letters[start:end]):
                 ids.append(i)
@@ -116,27 +126,27 @@ class WordPiece:
         return ids, spans
 
     def _trace(self, text):
-        """The normalized text, and for each character of it the number of the one it is made of."""
+        """Return the normalized text, and for each of its characters the index in `text`."""
         letters, origins = [], []
-        for place, character in enumerate(text):
+        for index, character in enumerate(text):
             new = self._normalize(character)
             letters.append(new)
-            origins += [place] * len(new)
+            origins += [index] * len(new)
         letters, whole = "".join(letters), self._normalize(text)
-        # marks of one letter may change places among themselves, where they are kept
+        # Normalizing the whole text may reorder the combining marks of a letter.
         return (whole if len(whole) == len(letters) else letters), origins
 
     def _place_pieces(self, word):
-        """(id, (start, end) in the word) of each piece of a normalized word."""
+        """Return (id, (start, end)) for each piece of a normalized word, the span in the word."""
         ids, end = self._split(word), 0
         if ids == (self.unknown_id,):
             return [(self.unknown_id, (0, len(word)))]
-        found = []
+        pieces = []
         for i in ids:
             begin = end
             end = begin + len(self.names[i]) - (len(self.prefix) if begin else 0)
-            found.append((i, (begin, end)))
-        return found
+            pieces.append((i, (begin, end)))
+        return pieces
 
     def _normalize(self, text):
         if self.clean:
@@ -146,34 +156,34 @@ class WordPiece:
         if self.strip_accents:
             decomposed = unicodedata.normalize("NFD", text)
             text = "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
-        # letter by letter: Python's lower() of a whole word looks at the letters beside a sigma
+        # Character by character, because Python lowercases a sigma depending on its neighbors.
         return "".join(c.lower() for c in text) if self.lowercase else text
 
     def _split_word(self, word):
-        """Ids of the longest pieces from the left, a tuple; the unknown one if there are none."""
+        """Return a tuple of ids: the longest matching pieces from the left, or the unknown id."""
         if len(word) > self.longest_word:
             return (self.unknown_id,)
-        found, start = [], 0
+        ids, start = [], 0
         while start < len(word):
             prefix = self.prefix if start else ""
             last = min(len(word), start + self.longest_piece)
             for end in range(last, start, -1):
                 if (i := self.entries.get(prefix + word[start:end])) is not None:
-                    found.append(i)
+                    ids.append(i)
                     start = end
                     break
             else:
                 return (self.unknown_id,)
-        return tuple(found)
+        return tuple(ids)
 
     def decode(self, ids):
-        """Return the text of ids; pieces of one word are joined."""
+        """Return the text of a list of ids, with the pieces of each word joined."""
         text = ""
-        for place, i in enumerate(ids):
+        for index, i in enumerate(ids):
             piece = self.names[i]
-            if piece.startswith(self.prefix) and place:
+            if piece.startswith(self.prefix) and index:
                 piece = piece[len(self.prefix) :]
-            elif place:
+            elif index:
                 piece = f" {piece}"
             if self.cleanup:
                 for old, new in _CLEANUP:
@@ -184,7 +194,7 @@ class WordPiece:
 
 @functools.cache
 def _clean(character):
-    """Nothing of a control character, a space of a space."""
+    """Return "" for a control character, " " for whitespace, else the character itself."""
     if character in "\t\n\r":
         return " "
     if character in "\0\ufffd" or unicodedata.category(character) in ("Cc", "Cf", "Co", "Cs"):
@@ -198,12 +208,8 @@ def _is_punctuation(character):
     return ascii_one or unicodedata.category(character).startswith("P")
 
 
-def _ends_word(character):
-    return bool(_SPACE_RUN.match(character)) or _is_punctuation(character)
-
-
 def _split_punctuation(run):
-    """Return the words of a run without spaces: each punctuation mark is one."""
+    """Split a string without spaces into a list of words and punctuation marks."""
     words, begun = [], ""
     for character in run:
         if _is_punctuation(character):

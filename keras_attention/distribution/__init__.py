@@ -1,4 +1,4 @@
-"""Training on several devices: layouts of weights by the roles of their axes, for JAX."""
+"""Training on several devices with JAX, with weights that are split among the devices."""
 
 from keras_attention.core.weight_axes import ROLES, find_axes, name_axes
 from keras_attention.distribution.orbax import OrbaxBackup, load_orbax

@@ -1,4 +1,4 @@
-"""Checkpoints that several processes write together, with Orbax: `OrbaxBackup` and `load_orbax`."""
+"""`OrbaxBackup` and `load_orbax`: checkpoints that several processes write together."""
 
 import pathlib
 import re
@@ -7,30 +7,33 @@ import keras
 import numpy as np
 
 from keras_attention.core import keras_internals
-from keras_attention.core.versions import require_keras
+from keras_attention.core.versions import parse_version, require_keras
 from keras_attention.files.extras import import_extra
 
 NEEDED = "3.14"  # the first version with `keras.callbacks.OrbaxCheckpoint`
-OrbaxCheckpoint = getattr(keras.callbacks, "OrbaxCheckpoint", keras.callbacks.Callback)
+if parse_version(keras.__version__) >= parse_version(NEEDED):
+    OrbaxCheckpoint = keras.callbacks.OrbaxCheckpoint
+else:
+    OrbaxCheckpoint = keras.callbacks.Callback
 
 
 class OrbaxBackup(OrbaxCheckpoint):
-    """Saves the state after every epoch, from which `fit` continues after a stop.
+    """Saves the training state after every epoch, so that `fit` can resume after an interruption.
 
-    It is `keras.callbacks.BackupAndRestore` for several processes that train a model together: none
-    of them holds all weights, and files of Keras cannot be written. Here each process writes what
-    its devices hold. A process that ends stops the others. Start all of them again with the same
-    program, and `fit` begins with the epoch after the last one that is whole on disk.
+    This callback is like `keras.callbacks.BackupAndRestore`, but for several processes that train
+    one model. No process holds all weights, so each process writes the part that is on its devices.
+    If one process ends, the others stop, too. Start the same program again in all processes, and
+    `fit` resumes after the last epoch that was saved completely.
 
-    The state is that of weights, optimizer and dropout, not of the data. It is laid out again when
-    it is read, so that the mesh may differ.
+    The state consists of the weights, the optimizer's variables and the seeds of dropout, but not
+    the position in the dataset. It may be loaded on another number of devices.
 
     Args:
-        folder: path, which all processes share.
-        max_to_keep: int, how many of the last epochs are kept. None for all.
-        **options: others of `keras.callbacks.OrbaxCheckpoint`, such as `save_on_background=False`.
+        folder: path of a folder that all processes can access.
+        max_to_keep: int, how many of the latest epochs to keep. None keeps all.
+        **options: options of `keras.callbacks.OrbaxCheckpoint`, such as `save_on_background=False`.
 
-    It needs the extra `jax`, and Keras 3.14 or newer. Example:
+    The callback requires the extra `jax` of this package, and Keras 3.14 or newer.
 
     ```python
     import tempfile
@@ -67,35 +70,36 @@ class OrbaxBackup(OrbaxCheckpoint):
 
 
 def load_orbax(folder, model=None, *, step=None, compile=True):
-    """Load the model of a checkpoint of `OrbaxBackup` or `keras.callbacks.OrbaxCheckpoint`.
+    """Load a model from a checkpoint of `OrbaxBackup` or `keras.callbacks.OrbaxCheckpoint`.
 
-    Its weights are laid out by the active distribution on any devices. Without one they are on a
-    single device, where the model is then saved, evaluated and exported like any other. (Keras's
-    own `load_model` needs the devices on which a checkpoint was written.) Every backend reads it,
-    so TensorFlow can export what JAX has trained.
+    The active distribution of Keras determines how the weights are split. Without a distribution
+    they are loaded to a single device, where the model can be saved, evaluated and exported as
+    usual. (Keras's own `load_model` needs the same devices that wrote the checkpoint.) All backends
+    can load the checkpoint, so a model that was trained on JAX can be exported with TensorFlow.
 
     Args:
-        folder: path.
-        model: a built model that gets the state. None makes the saved one.
-        step: int, of which checkpoint. None for the last. `OrbaxBackup` counts epochs from 0.
-        compile: bool, whether a model that is made is compiled like the saved one.
+        folder: path of the folder with the checkpoints.
+        model: a built model to load the state into. None builds the saved model.
+        step: int, the number of the checkpoint. `OrbaxBackup` numbers epochs from 0. None loads the
+            latest checkpoint.
+        compile: bool, whether to compile the new model like the saved model. Not used with `model`.
 
     Returns:
-        The model. Its optimizer has the saved state, if it is compiled.
+        A `keras.Model`. If it is compiled, the state of its optimizer is loaded, too.
 
     Raises:
-        ValueError: there is no such checkpoint, or it has other weights.
+        ValueError: the checkpoint does not exist, or its variables do not match the model.
     """
     ocp = import_orbax("ka.distribution.load_orbax")
     folder = pathlib.Path(folder).absolute()
     if not folder.is_dir():
-        raise ValueError(f"There is no folder {folder}: expected one that OrbaxBackup filled.")
+        raise ValueError(f"There is no folder {folder}: expected a folder that OrbaxBackup wrote.")
     with ocp.training.Checkpointer(str(folder)) as checkpointer:
         steps = [checkpoint.step for checkpoint in checkpointer.checkpoints]
         if step is None and steps:
             step = max(steps)
         if step not in steps:
-            available = f"it has those of {sorted(steps)}" if steps else "it has none that is whole"
+            available = f"expected one of {sorted(steps)}" if steps else "no checkpoint is complete"
             asked = "" if step is None else f" of step={step}"
             raise ValueError(f"{folder} has no checkpoint{asked}: {available}.")
         if model is None:
@@ -109,12 +113,15 @@ def load_orbax(folder, model=None, *, step=None, compile=True):
 
 
 def import_orbax(feature):
-    """Import `orbax.checkpoint.v1`, which `feature` needs."""
+    """Import and return `orbax.checkpoint.v1`. If it is missing, the error names `feature`."""
     return import_extra("orbax.checkpoint", feature, "Orbax", "jax").v1
 
 
 def _load_state(checkpointer, step, model):
-    """Set the variables of a model to the values in a checkpoint, each in its own layout."""
+    """Assign the values in checkpoint `step` to the variables of a model.
+
+    How a variable is split over devices does not change.
+    """
     saved = checkpointer.checkpointables_metadata(step).metadata["pytree"]
     groups = {
         "trainable_variables": model.trainable_variables,
@@ -127,7 +134,7 @@ def _load_state(checkpointer, step, model):
         wants = groups.get(name)
         pairs = _match(paths, wants, model, checkpointer.directory) if wants else {}
         matched[name] = pairs
-        # All leaves are asked for: Orbax reads a tree whole.
+        # Orbax can only load a whole tree.
         forms[name] = _map(saved[name], lambda path, _, pairs=pairs: _abstract(pairs.get(path)))
     loaded = checkpointer.load_checkpointables(step, {"pytree": forms})["pytree"]
     for name, pairs in matched.items():
@@ -137,7 +144,11 @@ def _load_state(checkpointer, step, model):
 
 
 def _abstract(variable):
-    """Return the form of a saved array for Orbax: laid out like a variable, or NumPy's."""
+    """Return an object that tells Orbax how to load the saved array for a variable.
+
+    With an active distribution, the array gets the sharding of `variable`. Without a distribution,
+    or if `variable` is None, it becomes a NumPy array.
+    """
     if variable is None or keras.distribution.distribution() is None:
         return np.ndarray
     import jax
@@ -147,7 +158,10 @@ def _abstract(variable):
 
 
 def _map(tree, function, prefix=""):
-    """Return a nested dict with `function(path, leaf)` for every leaf."""
+    """Return a copy of a nested dict with each leaf replaced by `function(path, leaf)`.
+
+    `tree` is the dict. A path is the keys of a leaf, joined by `/`, after `prefix`.
+    """
     if not isinstance(tree, dict):
         return function(prefix, tree)
     prefix = f"{prefix}/" if prefix else ""
@@ -155,18 +169,21 @@ def _map(tree, function, prefix=""):
 
 
 def _paths(tree, leaves=False):
-    """List the paths of the leaves of a nested dict, or pairs (path, leaf)."""
+    """Return a list of the paths of all leaves of a nested dict.
+
+    With `leaves` the list has pairs (path, leaf).
+    """
     paths = []
     _map(tree, lambda path, leaf: paths.append((path, leaf) if leaves else path))
     return paths
 
 
 def _match(paths, variables, model, folder):
-    """{path in a checkpoint: variable} of the same names.
+    """Return which variable of a model belongs to each path in a checkpoint, {path: variable}.
 
-    Keras numbers seed generators, and layers without a name, as it makes them in a process, and
-    some paths begin with the name of the model, others of the same model do not. Where they differ
-    in that, variables of the same name are taken in their order.
+    The numbers in Keras's automatic names differ between sessions, and some paths begin with the
+    name of the model. If paths differ only in these respects, variables are matched in the order of
+    their numbers. `folder` is named in errors.
     """
     by_path = {variable.path: variable for variable in variables}
     if set(paths) == set(by_path):
@@ -176,15 +193,16 @@ def _match(paths, variables, model, folder):
     if names[0] != names[1] or (len(ours), len(theirs)) != (len(by_path), len(paths)):
         other = sorted(set(names[0]) ^ set(names[1])) or sorted(names[0])
         raise ValueError(
-            f"The checkpoint in {folder} has {len(paths)} variables and the model {len(by_path)}, "
-            f"among them {other[0]}: expected a model built and compiled as the one that was saved."
+            f"The checkpoint in {folder} has {len(paths)} variables, but the model has "
+            f"{len(by_path)}. They differ in {other[0]}. Build and compile the model like the "
+            "saved model."
         )
     pairs = zip(sorted(theirs), sorted(ours), strict=True)
     return {theirs[their]: by_path[ours[our]] for their, our in pairs}
 
 
 def _order(path, model_name):
-    """(a path without the numbers in it and the name of its model, these numbers)."""
+    """Return a sort key for a path: the path without numbers and model name, and the numbers."""
     numbered = r"_(\d+)(?=_|$)"
     model_name = re.sub(numbered, "", model_name)
     parts = path.split("/")

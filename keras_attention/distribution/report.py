@@ -1,4 +1,4 @@
-"""The report of a layout: how each weight of a model is split, and why if not."""
+"""`LayoutReport`: tells how each weight of a model is split over devices, or why it is not."""
 
 import dataclasses
 import math
@@ -6,14 +6,15 @@ import math
 
 @dataclasses.dataclass(frozen=True)
 class WeightLayout:
-    """How one weight is laid out.
+    """How one weight is split over devices.
 
     Attributes:
-        path: str, as `keras.Variable.path`.
-        shape: tuple of ints.
-        axes: tuple, the role of each axis, or None for a weight without roles.
-        split: tuple, the mesh axis that splits each axis, or None.
-        reason: str, why an axis is not split although it could be, or empty.
+        path: str, the `keras.Variable.path`.
+        shape: tuple of int.
+        axes: tuple of str, the role (meaning) of each axis, such as `"heads"`. None for a weight
+            without roles.
+        split: tuple, for each axis the name of the mesh axis that splits it, or None.
+        reason: str, why the weight is not split along some mesh axis, or empty.
     """
 
     path: str
@@ -24,17 +25,17 @@ class WeightLayout:
 
     @property
     def is_split(self):
-        """Whether no device holds the whole weight."""
+        """Return whether the weight is split over devices along any axis."""
         return any(self.split)
 
 
 @dataclasses.dataclass(frozen=True)
 class LayoutReport:
-    """How the weights of a model are laid out. `print` shows a line for each.
+    """How the weights of a model are split over devices. `print` shows one line per weight.
 
     Attributes:
-        mesh: dict, name of a mesh axis -> number of devices.
-        weights: tuple of `WeightLayout`.
+        mesh: dict {name of a mesh axis: number of devices}.
+        weights: tuple of `WeightLayout`, one for each weight.
 
     ```python
     import keras_attention as ka
@@ -51,17 +52,17 @@ class LayoutReport:
 
     @property
     def split(self):
-        """The `WeightLayout`s of the weights that are split, as a list."""
+        """Return a list of the `WeightLayout` of each weight that is split."""
         return [weight for weight in self.weights if weight.is_split]
 
     @property
     def size(self):
-        """How many numbers the weights have."""
+        """Return the total number of parameters."""
         return sum(math.prod(weight.shape) for weight in self.weights)
 
     @property
     def size_on_a_device(self):
-        """How many of them each device holds."""
+        """Return the number of parameters on each device."""
         return sum(
             math.prod(weight.shape) // math.prod(self.mesh[axis] for axis in weight.split if axis)
             for weight in self.weights
@@ -79,12 +80,12 @@ class LayoutReport:
         ]
         mesh = ", ".join(f"{name}={size}" for name, size in self.mesh.items())
         lines.append(
-            f"{len(self.split)} of {len(self.weights)} weights are split over {mesh}; each device "
+            f"{len(self.split)} of {len(self.weights)} weights are split over {mesh}. Each device "
             f"holds {self.size_on_a_device:,} of {self.size:,} numbers."
         )
         return "\n".join(lines)
 
 
 def _join(names):
-    """Return `names` as a cell of a table."""
+    """Return `names` as the text of a table cell, separated by spaces. None becomes "-"."""
     return " ".join("-" if name is None else str(name) for name in names or ())

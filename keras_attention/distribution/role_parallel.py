@@ -1,4 +1,4 @@
-"""`RoleParallel`: data, fully sharded and tensor parallel training by the roles of weights."""
+"""`RoleParallel`: a Keras distribution for data, fully sharded and tensor parallel training."""
 
 import math
 
@@ -17,34 +17,39 @@ from keras_attention.files.extras import import_tensorflow
 
 
 class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
-    """Splits the weights of any model by the roles of their axes, and every batch, among devices.
+    """A Keras distribution that splits batches and weights among several devices, on JAX.
 
-    It is for the JAX backend, whose compiler adds the messages between devices: a model, its `fit`
-    and its losses stay as on one device. Set it before the model is built or loaded.
+    Use it to train a model on more data per step, or a model too large for one device. Activate the
+    distribution before you build or load the model. The model, `fit` and the losses do not change,
+    because JAX's compiler adds the communication between devices.
 
-    Along the mesh axis `"data"` each device has a share of the batch, and, if `fully_sharded`, of
-    the weights and their optimizer state. Along `"model"` each has some of the heads, of the inner
-    width of the feed-forward networks, of the vocabulary. The roles that each layer declares
-    (`weight_axes`, `name_axes`) and `split_weight` decide what is split. If a mesh axis does not
-    divide a size, that axis of the weight stays whole on every device, and `report` says so. A
-    batch that `"data"` does not divide, such as the last one, is computed whole on every device.
+    A mesh is the devices, arranged in a grid. It has up to three axes. `"data"` splits the batch.
+    If `fully_sharded`, it also splits the weights and their optimizer state. `"model"` splits
+    attention heads, the inner width of feed-forward networks, and the vocabulary. `"sequence"`
+    splits the second axis of a batch, the tokens of a text.
 
-    With several processes, each passes the same batches to `fit`, as a `tf.data.Dataset`, and keeps
-    the rows of its devices. Of the batches of `ka.data` no other rows are read. With
-    `auto_shard_dataset=False` each process passes rows of its own.
+    `split_weight` chooses the axes of a weight by the roles that its layer declares (`weight_axes`,
+    `name_axes`), such as `"heads"`. If the size of an axis is not a multiple of the number of
+    devices, the weight is not split along this axis, and `report` lists the reason. If the size of
+    a batch, such as the last batch, is not a multiple of `"data"`, every device computes the whole
+    batch.
 
-    Along `"sequence"` each device has some of the tokens of every text: it splits the second axis
-    of a batch as `"data"` splits the first. Attention goes around in a ring (Liu et al., 2023),
-    with the kernel `"ring"` of `ka.attention`, if that can compute it and both lengths divide.
-    Otherwise the compiler gathers keys and values.
+    With several processes, all must pass the same batches to `fit`, as a `tf.data.Dataset`. Each
+    process then keeps only the rows for its devices. A dataset from `ka.data` reads only these
+    rows. With `auto_shard_dataset=False`, each process must pass its own rows.
+
+    With `"sequence"`, attention runs the kernel `"ring"` of `ka.attention` (Liu et al., 2023) if
+    the layer supports it and both lengths are multiples of the number of devices. Otherwise the
+    compiler gathers keys and values.
 
     Args:
-        mesh: dict, name of an axis -> number of devices, such as `{"data": 2, "model": 4}` or
-            `{"data": 2, "sequence": 4}`. Their product is the number of devices. Or a
-            `keras.distribution.DeviceMesh` with such names.
-        fully_sharded: bool, whether weights are split along `"data"`, too.
-        devices: list, by default `keras.distribution.list_devices()`.
-        auto_shard_dataset: bool, as in `keras.distribution.ModelParallel`.
+        mesh: dict {name of a mesh axis: number of devices}, such as `{"data": 2, "model": 4}` or
+            `{"data": 2, "sequence": 4}`. The product must be the number of devices. Or a
+            `keras.distribution.DeviceMesh` with these names.
+        fully_sharded: bool, whether `"data"` splits weights, too.
+        devices: list of devices. None means `keras.distribution.list_devices()`.
+        auto_shard_dataset: bool, whether every process passes the whole batch and keeps only its
+            rows. False if each process passes only its own rows.
 
     ```python
     import keras
@@ -62,7 +67,7 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
     def __init__(self, mesh, *, fully_sharded=False, devices=None, auto_shard_dataset=True):
         sizes = _read_mesh(mesh)
         _check_backend()
-        require_keras("3.15", "ka.distribution.RoleParallel")  # which counts processes
+        require_keras("3.15", "ka.distribution.RoleParallel")  # the first that counts processes
         if isinstance(mesh, keras.distribution.DeviceMesh):
             order = [mesh.axis_names.index(name) for name in sizes if name in mesh.axis_names]
             devices = np.transpose(mesh.devices, order).flatten().tolist()
@@ -71,8 +76,8 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
         count = math.prod(sizes.values())
         if count != len(devices):
             raise ValueError(
-                f"mesh={sizes} is of {count} devices, and there are {len(devices)}. Expected a "
-                "product as large; or name the devices to be used, "
+                f"mesh={sizes} has {count} devices, but {len(devices)} are available. Change the "
+                "mesh, or choose the devices: "
                 f"devices=keras.distribution.list_devices()[:{count}]."
             )
         self.mesh, self.fully_sharded = sizes, bool(fully_sharded)
@@ -87,12 +92,12 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
         keras_internals.gather_predictions()
         if self.sequence_devices and sizes["data"] % self.num_processes:
             raise ValueError(
-                f"mesh={sizes} splits texts among {self.num_processes} processes, each of which "
-                "reads whole texts. Give data a multiple of their number."
+                f"mesh={sizes} splits each text among {self.num_processes} processes, but a "
+                "process reads whole text. Set data to a multiple of the number of processes."
             )
 
     def get_variable_layout(self, variable):
-        """Return the `TensorLayout` of a variable, split if a layer is making it."""
+        """Return the `TensorLayout` of a variable. Only variables of layers are split."""
         if (layout := keras_internals.layout_of(variable)) is not None:
             return layout
         layer = keras_internals.find_maker(variable)
@@ -100,35 +105,36 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
         return keras.distribution.TensorLayout(planned.split, self.device_mesh)
 
     def distribute_dataset(self, dataset):
-        """Return the rows that this process reads of a `tf.data.Dataset`.
+        """Return a `tf.data.Dataset` whose batches have only the rows that this process needs.
 
-        Returns:
-            A dataset for `lay_out_batch`: pairs of these rows, and the number of rows in the whole
-            batch. `dataset` itself in a single process, and if `auto_shard_dataset` is False.
+        Its elements are pairs for `lay_out_batch`: the rows of this process, and the number of rows
+        of the whole batch. With a single process, or if `auto_shard_dataset` is False, `dataset`
+        is returned unchanged.
         """
         if not self._reads_shares:
             return dataset
         tf = import_tensorflow("distribute_dataset")
         if not isinstance(dataset, tf.data.Dataset):
             raise ValueError(
-                f"fit was given a {type(dataset).__name__}, whose batches cannot be shared among "
-                f"{self.num_processes} processes: expected a tf.data.Dataset. Or let each process "
-                "give its own rows, with auto_shard_dataset=False."
+                f"fit got a {type(dataset).__name__}, whose batches {self.num_processes} processes "
+                "cannot share: expected a tf.data.Dataset. Or let each process pass its own rows, "
+                "with auto_shard_dataset=False."
             )
         return read_share(tf, dataset, self.share)
 
     @property
     def share(self):
-        """The `Share` of a batch that the devices of this process compute."""
+        """Return the `Share`, the rows of each batch that the devices of this process compute."""
         devices = self.device_mesh.backend_mesh.devices.reshape(self.mesh["data"], -1)
         own = [any(device.process_index == self._process_id for device in row) for row in devices]
         return Share(self.mesh["data"], tuple(np.flatnonzero(own).tolist()))
 
     def lay_out_batch(self, batch):
-        """Return a batch as arrays on the devices of the mesh.
+        """Place the arrays of a batch on the devices of the mesh, and return them.
 
         Args:
-            batch: structure of arrays, all rows of a batch, or what `distribute_dataset` returns.
+            batch: structure of arrays with all rows of a batch, or an element of the dataset from
+                `distribute_dataset`.
         """
         rows = None
         if self._reads_shares:
@@ -136,7 +142,7 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
         return keras.tree.map_structure(lambda array: self._place(array, rows), batch)
 
     def gather_outputs(self, outputs):
-        """Return what `predict` has computed for a batch, whole on every process."""
+        """Return the outputs of a batch in `predict` with the rows of all processes."""
         if self.num_processes == 1:
             return outputs
         from jax.experimental import multihost_utils
@@ -150,7 +156,11 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
         return self.num_processes > 1 and self.auto_shard_dataset
 
     def _place(self, array, rows):
-        """Place an array of the rows of this process, out of `rows`, on the devices of the mesh."""
+        """Place an array on the devices of the mesh.
+
+        `rows` is the number of rows of the whole batch if `array` holds only the rows of this
+        process, otherwise None.
+        """
         if array is None:
             return None
         import jax
@@ -161,27 +171,34 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
         return jax.make_array_from_process_local_data(layout.backend_layout, array, whole)
 
     def get_data_layout(self, data_shape):
-        """Return the `TensorLayout` of an array of a batch, by its first two axes."""
+        """Return the `TensorLayout` of an array in a batch. Only its first two axes are split.
+
+        `data_shape` is the shape of the array, (B, ...).
+        """
         return self._data_layout(data_shape, whole=self.num_processes == 1)
 
     def _data_layout(self, shape, whole):
-        """Return the layout of an array by its shape, of a whole batch or a process's rows."""
+        """Return the `TensorLayout` of an array of a batch.
+
+        `whole` tells whether `shape` is the shape of the whole batch, or of one process's rows.
+        """
         split = [None] * len(shape)
         if split and (not whole or shape[0] % self.mesh["data"] == 0):
             split[0] = "data"
-        if len(split) in (2, 3) and self._divides(SEQUENCE, shape[1]):  # an image has more
+        if len(split) in (2, 3) and self._divides(SEQUENCE, shape[1]):  # images have more axes
             split[1] = SEQUENCE
         return keras.distribution.TensorLayout(split, self.device_mesh)
 
     def get_token_layout(self, shape, roles=()):
-        """Return the `keras.distribution.TensorLayout` of vectors of tokens, within a model.
+        """Return the `keras.distribution.TensorLayout` of a tensor inside a model.
 
         Args:
-            shape: (B, T, ...), or (B, D) for vectors of whole texts.
-            roles: those of the last axes, which are split like those of weights.
+            shape: (B, T, ...) for tokens, or (B, D) for one vector per row.
+            roles: tuple of str, the roles of the last axes, such as `"heads"`, which are split like
+                the axes of weights.
 
         Returns:
-            A layout, or None if B or T is not a number, to leave it to the compiler.
+            A `TensorLayout`, or None if a size is unknown. The compiler then chooses a layout.
         """
         if not all(isinstance(size, int) for size in shape):
             return None
@@ -193,26 +210,23 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
         return keras.distribution.TensorLayout(split, self.device_mesh)
 
     def _divides(self, axis, size):
-        """Return whether the mesh has this axis, and it divides `size`."""
+        """Return whether the mesh has `axis`, with a number of devices that divides `size`."""
         return axis in self.mesh and size % self.mesh[axis] == 0
 
     def report(self, model):
-        """Return how each weight of a model is laid out, and why if it is not split.
+        """Return a `LayoutReport` of how each weight of a model is split, or why it is not.
 
         Args:
             model: a built `keras.Model` or layer.
-
-        Returns:
-            `LayoutReport`.
         """
-        owners = {
+        makers = {
             id(variable): layer
             for layer in keras_internals.all_layers(model)
             for variable in keras_internals.own_variables(layer)
         }
         rows = []
         for weight in model.weights:
-            planned = self._plan(owners.get(id(weight)), weight)
+            planned = self._plan(makers.get(id(weight)), weight)
             layout = keras_internals.layout_of(weight)
             if layout is None or layout.device_mesh is not self.device_mesh:
                 planned = WeightLayout(
@@ -220,13 +234,13 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
                     planned.shape,
                     planned.axes,
                     (None,) * len(planned.shape),
-                    "made before this layout was set: set it first",
+                    "made before this layout was set. Set it first.",
                 )
             rows.append(planned)
         return LayoutReport(self.mesh, tuple(rows))
 
     def _plan(self, layer, variable):
-        """Return the `WeightLayout` of a variable of `layer`, or of no layer."""
+        """Return the `WeightLayout` of a variable. `layer` is the layer that owns it, or None."""
         shape = tuple(variable.shape)
         axes = None if layer is None else find_axes(layer, variable.name, shape)
         split, reasons = split_weight(axes, shape, self.mesh, self.fully_sharded)
@@ -238,7 +252,10 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
 
 
 def _read_mesh(mesh):
-    """Return {name of a mesh axis: number of devices}, with "data" first and always there."""
+    """Return the argument `mesh` as {name of a mesh axis: number of devices}, after checks.
+
+    "data" is always the first axis. If `mesh` has no such axis, it has 1 device.
+    """
     if isinstance(mesh, keras.distribution.DeviceMesh):
         mesh = dict(zip(mesh.axis_names, mesh.shape, strict=True))
     if not isinstance(mesh, dict) or not mesh:
@@ -258,7 +275,7 @@ def _read_mesh(mesh):
 def _check_backend():
     if keras.backend.backend() != "jax":
         raise ValueError(
-            f"RoleParallel lays weights out on JAX alone, and Keras runs on "
+            f"RoleParallel only works on JAX, but Keras runs on "
             f"{keras.backend.backend()}. Set the environment variable KERAS_BACKEND=jax before "
-            "Keras is imported."
+            "you import Keras."
         )

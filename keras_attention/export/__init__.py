@@ -1,11 +1,11 @@
-"""Models as files that run elsewhere: SavedModel for servers, LiteRT for phones, both checked.
+"""Export models to SavedModel (for servers) and LiteRT (for phones), and check each file.
 
     report = ka.export.to_saved_model(model, "out/saved_model")
     report = ka.export.to_litert(model, "out/model.tflite", quantization="int8_weights")
 
-Every export is read back by the runtime that will serve it and compared with the model; one that
-differs raises `ExportError` and leaves nothing behind. TensorFlow and ai_edge_litert are
-imported when a function needs them, not before.
+Every exported file is loaded in its runtime, and its outputs are compared with those of the model.
+If they differ, the file is deleted and an `ExportError` is raised. TensorFlow and ai_edge_litert
+are only imported when a function needs them.
 """
 
 from typing import TYPE_CHECKING

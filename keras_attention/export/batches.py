@@ -1,31 +1,40 @@
-"""Batches of named arrays: read from what users pass, and fitted to an endpoint's shapes."""
+"""Batches of named arrays: read the user's examples, and fit the arrays to an endpoint's shapes."""
 
 import itertools
 
 import numpy as np
 
-from keras_attention.core.padding import Padding
+from keras_attention.core.special_ids import Padding
 
-MOST = 8  # batches of examples that are read; an export is no evaluation
+MOST = 8  # maximum number of batches of examples that an export reads
 
 
 def read_batches(examples, endpoint, argument, most=MOST):
-    """Return a list of dicts name -> array from what was passed as `argument`.
+    """Convert the user's examples to a list of dicts from input names to arrays.
 
-    Accepts one batch or an iterable of batches (a tf.data.Dataset is one). A batch is a dict, an
-    array where the model has one input, or a list in the order of the inputs; of a tuple the
-    first entry is taken, as Keras does with (inputs, targets).
+    Args:
+        examples: one batch, or an iterable of batches, such as a `tf.data.Dataset`. A batch is a
+            dict, a list in the order of the inputs, or an array for a model with a single input. It
+            may also be a tuple (inputs, targets), whose targets are ignored.
+        endpoint: `Endpoint`, which defines the names and dtypes.
+        argument: str, the name of the argument that the user passed, for error messages.
+        most: int, the maximum number of batches to read.
     """
     if isinstance(examples, dict) or hasattr(examples, "shape"):
         examples = [examples]
-    found = [name_arrays(batch, endpoint, argument) for batch in itertools.islice(examples, most)]
-    if not found:
-        raise ValueError(f"{argument}= holds no batch.")
-    return found
+    result = [name_arrays(batch, endpoint, argument) for batch in itertools.islice(examples, most)]
+    if not result:
+        raise ValueError(f"{argument}= is empty. Pass at least one batch.")
+    return result
 
 
 def name_arrays(batch, endpoint, argument):
-    """One batch as a dict name -> array of the endpoint's dtypes."""
+    """Convert one batch to a dict from input names to arrays, with the dtypes of the endpoint.
+
+    `batch` is a dict, a list in the order of the inputs, or one array. `endpoint` is an exported
+    function, with the names, shapes and dtypes of its inputs. `argument` is the name of the user's
+    argument, for error messages.
+    """
     if isinstance(batch, tuple):
         batch = batch[0]
     names = [tensor.name for tensor in endpoint.inputs]
@@ -33,14 +42,14 @@ def name_arrays(batch, endpoint, argument):
         batch = batch if isinstance(batch, list) and len(names) > 1 else [batch]
         if len(batch) != len(names):
             raise ValueError(
-                f"{argument}= has batches of {len(batch)} arrays, but the model takes "
-                f"{len(names)} inputs: {', '.join(names)}."
+                f"{argument}= has batches of {len(batch)} arrays, but the model takes {len(names)} "
+                f"inputs: {', '.join(names)}. Pass one array for each input."
             )
         batch = dict(zip(names, batch, strict=True))
     if set(batch) != set(names):
         raise ValueError(
             f"{argument}= has a batch with {', '.join(sorted(map(str, batch)))}, but the model "
-            f"takes {', '.join(names)}."
+            f"takes {', '.join(names)}. Pass exactly these inputs."
         )
     return {tensor.name: _array(batch[tensor.name], tensor, argument) for tensor in endpoint.inputs}
 
@@ -50,26 +59,31 @@ def _array(values, tensor, argument):
         array = np.asarray(values)
     except ValueError as error:  # rows of different lengths
         raise ValueError(
-            f"{argument}= has no array for the input {tensor.name!r}: {error}"
+            f"{argument}= has no array for the input {tensor.name!r}: {error}. Pad the rows to "
+            "one length."
         ) from error
     if array.ndim != len(tensor.shape) or 0 in array.shape:
         raise ValueError(
-            f"{argument}= has an array of shape {array.shape} for the input {tensor.name!r}, "
-            f"which has the shape {tensor.shape}, batch first."
+            f"{argument}= has an array of shape {array.shape} for the input {tensor.name!r}. "
+            f"Expected the shape {tensor.shape}, batch first."
         )
     try:
         return cast_exactly(array, tensor.dtype)
     except ValueError as error:
         raise ValueError(
-            f"{argument}= has {error} for the input {tensor.name!r}, which takes {tensor.dtype}."
+            f"{argument}= has {error} for the input {tensor.name!r}. Expected {tensor.dtype}."
         ) from error
 
 
 def cast_exactly(array, dtype):
-    """`array` as `dtype`, a str; a ValueError names numbers that it cannot hold."""
+    """Return an array cast to `dtype` (a str), if the cast changes no value except by rounding.
+
+    Raises:
+        ValueError: the dtype cannot represent all values. The message describes these values.
+    """
     if dtype in ("string", array.dtype.name):
         return array
-    if array.dtype.kind == "V" and array.dtype.names is None:  # bfloat16 and the like
+    if array.dtype.kind == "V" and array.dtype.names is None:  # bfloat16 and similar dtypes
         array = array.astype("float32")
     if array.dtype.kind not in "biuf":
         raise ValueError(f"an array of {array.dtype}")
@@ -79,30 +93,38 @@ def cast_exactly(array, dtype):
         if np.any(array != np.floor(array)):
             raise ValueError("numbers with a fraction")
     with np.errstate(over="ignore", invalid="ignore"):
-        found = array.astype(dtype, copy=False)
-    if not np.array_equal(np.isfinite(found), np.isfinite(array)) or (
-        not np.issubdtype(dtype, np.floating) and np.any(found != array)
+        result = array.astype(dtype, copy=False)
+    if not np.array_equal(np.isfinite(result), np.isfinite(array)) or (
+        not np.issubdtype(dtype, np.floating) and np.any(result != array)
     ):
         raise ValueError(f"numbers from {array.min()} to {array.max()}")
-    return found
+    return result
 
 
-def check_finite(given, argument):
-    """Refuses batches, as `read_batches` gives them, with NaN or infinite numbers."""
-    for number, batch in enumerate(given):
+def check_finite(all_batches, argument):
+    """Raise a ValueError if a batch contains NaN or infinity.
+
+    `all_batches` is a list of dicts of arrays, which the user passed as the argument `argument`.
+    """
+    for number, batch in enumerate(all_batches):
         for name, array in batch.items():
             if array.dtype.kind == "f" and not np.isfinite(array).all():
                 raise ValueError(
-                    f"{argument}= has NaN or infinite numbers for the input {name!r}, in batch "
-                    f"{number}: expected finite ones."
+                    f"{argument}= has NaN or infinite numbers for the input {name!r} in batch "
+                    f"{number}. Expected finite numbers. Remove or replace them."
                 )
 
 
 def fit_batch(batch, endpoint, rows=None, halve=False):
-    """`batch` with `rows` rows (repeated if need be) and sequences of the endpoint's length.
+    """Return a batch whose number of rows and sequence lengths are changed to fit an endpoint.
 
-    Where lengths are fixed, sequences are cut, or padded at the end. Where they are
-    free they stay, or are cut to half with `halve=True`.
+    Args:
+        batch: dict of arrays.
+        endpoint: `Endpoint`. If it has a fixed length, sequences are truncated, or padded at the
+            end.
+        rows: int, the number of rows, if the batch axis of the endpoint is dynamic. If the batch
+            has fewer rows, its rows are repeated. None keeps the number of rows.
+        halve: bool, whether to truncate sequences of dynamic length to half their length.
     """
     fitted = {}
     for tensor in endpoint.inputs:
@@ -110,11 +132,11 @@ def fit_batch(batch, endpoint, rows=None, halve=False):
         count = tensor.shape[0] or rows or len(array)
         array = array[np.arange(count) % len(array)]
         for axis in endpoint.lengths[tensor.name]:
-            length = array.shape[axis]
-            wanted = tensor.shape[axis] or (max(1, length // 2) if halve else length)
-            array = np.take(array, range(min(wanted, length)), axis)
+            size = array.shape[axis]
+            length = tensor.shape[axis] or (max(1, size // 2) if halve else size)
+            array = np.take(array, range(min(length, size)), axis)
             missing = [(0, 0)] * array.ndim
-            missing[axis] = (0, wanted - array.shape[axis])
+            missing[axis] = (0, length - array.shape[axis])
             filler = endpoint.padding.get(tensor.name, Padding()).filler
             array = np.pad(array, missing, constant_values=filler)
         fitted[tensor.name] = array
@@ -122,7 +144,7 @@ def fit_batch(batch, endpoint, rows=None, halve=False):
 
 
 def cut_batch(batch, endpoint):
-    """Yields all rows of `batch` in pieces that have the endpoint's shapes."""
+    """Yield parts of a batch, each with the shapes of an endpoint, that together have all rows."""
     rows = len(next(iter(batch.values())))
     step = endpoint.inputs[0].shape[0] or rows
     for start in range(0, rows, step):
@@ -132,10 +154,15 @@ def cut_batch(batch, endpoint):
 
 
 def pad_first_row(batch, share, padding):
-    """Pads the last `share` of the first row of every input of ids.
+    """Return a batch with padding at the end of the first row of every input of ids.
+
+    Such a batch tests whether a file masks padding like the model.
 
     Args:
-        padding: dict, name -> `Padding`. An input that may have none is left as it is.
+        batch: dict of arrays.
+        share: float, the share of the row that becomes padding.
+        padding: dict from the name of an input to its `Padding`. Inputs that do not support padding
+            are not changed.
     """
     padded = {}
     for name, array in batch.items():
@@ -148,5 +175,5 @@ def pad_first_row(batch, share, padding):
 
 
 def describe_batch(batch):
-    """`token_ids (3, 12), images (3, 8, 8, 1)`, for messages and reports."""
+    """Return the shapes in a batch as text such as `token_ids (3, 12), images (3, 8, 8, 1)`."""
     return ", ".join(f"{name} {array.shape}" for name, array in batch.items())

@@ -1,4 +1,4 @@
-"""The card of a preset, its README.md: what the model is, its scores, data, files and use."""
+"""The model card of a preset (its README.md): model, scores, data, files and usage."""
 
 import dataclasses
 import pathlib
@@ -10,22 +10,22 @@ from keras_attention.export.checks.formatting import format_percent, format_scor
 from keras_attention.files.manifest import MANIFEST
 from keras_attention.training.scores.class_scores import ClassScores
 
-WATCHED = "development, as training watched it"  # which may be another definition than the test's
-MOST_ROWS = 40  # classes in the table
-MOST_ERRORS = 10  # pairs of classes that are shown
+WATCHED = "development, during training"  # this metric may differ from the metric on the test split
+MOST_ROWS = 40  # maximum number of classes in the table
+MOST_ERRORS = 10  # maximum number of pairs of classes in the list of errors
 
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What a card says of a task.
+    """The information about a task that its model card contains.
 
     Attributes:
-        task: str, the name of the task.
-        made_by: str, its class.
-        parameters: int, how many numbers the model has.
-        example: str, an input that it takes.
-        takes_context: bool, whether that is a question about a text.
-        converses: bool, whether it can hold a conversation.
+        task: str, the name of the task, such as `"text_classifier"`.
+        made_by: str, the name of the task class, such as `"TextClassifier"`.
+        parameters: int, the number of parameters of the model.
+        example: str, an input for the example of a `predict` command.
+        takes_context: bool, whether the example is a question about a context.
+        converses: bool, whether the model can reply in a dialogue.
     """
 
     task: str
@@ -36,50 +36,60 @@ class Facts:
     converses: bool = False
 
 
-def write_card(facts, recipe, scores, reports, pictures, about):
-    """Return the card of a training as Markdown text.
+def write_card(facts, recipe, scores, reports, figures, description):
+    """Return the model card of a trained model as a str in Markdown.
 
     Args:
-        facts: `Facts`.
-        recipe: `ka.tasks.recipes.Recipe`.
-        scores: dict, the content of `scores.json`, with the `ClassScores` of the test.
-        reports: list of `ExportReport`, of the files.
-        pictures: list of str, file names.
-        about: dict, what describes the data, the command, and the picture of the confusion matrix.
+        facts: `Facts` about the task.
+        recipe: `ka.tasks.recipes.Recipe`, the hyperparameters of the training.
+        scores: dict, the content of `scores.json`. The test scores of the Keras model may be a
+            `ClassScores`.
+        reports: list of `ExportReport`, one for each exported file.
+        figures: list of str, the file names of the attention figures.
+        description: dict that describes the data and the command. `confusion` is the file name of
+            the figure of the confusion matrix.
     """
-    name, best = about["name"], scores["best_epoch"]
-    tested, picture = scores["test"]["keras"], about.get("confusion")
-    begun = f"Fine-tuned from {about['begun']}" if about.get("begun") else "Trained from scratch"
+    name, best = description["name"], scores["best_epoch"]
+    tested, confusion = scores["test"]["keras"], description.get("confusion")
+    begun = description.get("begun")
+    origin = f"Fine-tuned from {begun}" if begun else "Trained from scratch"
     parts = [
         f"# {facts.task.replace('_', ' ')} trained on {name}",
-        f"{facts.parameters:,} parameters, of layers of keras_attention. {begun}; "
-        f"the weights are those of epoch {best} of {recipe.epochs}, chosen on the development set."
+        f"{facts.parameters:,} parameters, built from layers of keras_attention. {origin}. The "
+        f"weights are from epoch {best} of {recipe.epochs}, the best epoch on the development set."
         f"{describe_end(recipe, scores)}",
         _section("Scores", _scores(scores)),
-        _section("Classes", write_classes(tested, picture)),
-        _section("Data", _data(about)),
+        _section("Classes", write_classes(tested, confusion)),
+        _section("Data", _data(description)),
         _section("Files", _files(reports)),
         _section("Use", _use(facts)),
-        _section("Training", _training(recipe, scores, about["command"])),
-        _section("What it looks at", "\n\n".join(f"![{p}]({p})" for p in pictures)),
+        _section("Training", _training(recipe, scores, description["command"])),
+        _section("Attention", "\n\n".join(f"![{name}]({name})" for name in figures)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def describe_end(recipe, scores):
-    """Return a sentence where the minutes were over before the epochs were; "" otherwise."""
+    """Return a sentence if the time limit of `recipe` ended the training, else an empty str.
+
+    `recipe` is a `Recipe`, and `scores` the dict that the training stored, with its history.
+    """
     trained = len(scores["history"])
     if recipe.minutes is None or trained == recipe.epochs:
         return ""
-    return f" Its time ({recipe.minutes:g} min) was over in epoch {trained}."
+    return f" Training stopped in epoch {trained}, at its time limit of {recipe.minutes:g} minutes."
 
 
 def write_preset_card(facts, scores):
-    """Return the card of a task that was saved from Python; `facts` are its `Facts`."""
+    """Return the model card of a task that was saved with `save_to_preset`, as a str in Markdown.
+
+    `facts` are the `Facts` about the task. `scores` is a dict, which may contain `dev` and `test`,
+    the entries of `scores.json`.
+    """
     scores = {"dev": {}, "test": {}} | scores
     parts = [
         f"# {facts.task.replace('_', ' ')}",
-        f"{facts.parameters:,} parameters. Saved from Python by `save_to_preset` of "
+        f"{facts.parameters:,} parameters. Saved in Python with `save_to_preset` of "
         f"`ka.tasks.{facts.made_by}`.",
         _section("Scores", _scores(scores) if scores["dev"] or scores["test"] else ""),
         _section("Use", _use(facts)),
@@ -101,11 +111,12 @@ def _scores(scores):
     return "\n".join(["| split | file | score | |", "| --- | --- | --- | ---: |", *lines])
 
 
-def write_classes(scores, picture=None):
-    """Return the scores of each class as Markdown; "" where `scores` are of no classes.
+def write_classes(scores, confusion=None):
+    """Return a str in Markdown: the scores of each class, and the most frequent errors.
 
     Args:
-        picture: str, the file name of the confusion matrix, or None.
+        scores: `ClassScores`. For any other dict the result is an empty str.
+        confusion: str, the file name of the figure of the confusion matrix. None for no figure.
     """
     if not isinstance(scores, ClassScores):
         return ""
@@ -114,32 +125,35 @@ def write_classes(scores, picture=None):
     lines += [f"| {' | '.join(map(str, format_class(*item)))} |" for item in shown]
     parts = ["\n".join(lines)]
     if len(shown) < len(scores.classes):
-        parts.insert(0, f"The {MOST_ROWS} of {len(scores.classes)} classes with the lowest F1:")
+        parts.insert(0, f"The {MOST_ROWS} classes of {len(scores.classes)} with the lowest F1:")
     if pairs := scores.list_errors()[:MOST_ERRORS]:
-        errors = (f"- {name} was taken for {x}: {n:,} of {total:,}" for name, x, n, total in pairs)
+        errors = (f"- {name} predicted as {x}: {n:,} of {total:,}" for name, x, n, total in pairs)
         parts.append("\n".join(["The most frequent errors:", "", *errors]))
-    if picture is not None:
-        parts.append(f"![Confusion matrix]({picture})")
+    if confusion is not None:
+        parts.append(f"![Confusion matrix]({confusion})")
     return "\n\n".join(parts)
 
 
-def format_class(name, found):
-    """Return the cells of a row for a class: its name, shares and count."""
-    shares = (format_percent(found[key]) for key in ("precision", "recall", "f1"))
-    return (name, *shares, found["count"])
+def format_class(name, scores):
+    """Return the cells for a class in a table of scores: name, precision, recall, F1 and count."""
+    shares = (format_percent(scores[key]) for key in ("precision", "recall", "f1"))
+    return (name, *shares, scores["count"])
 
 
-def _data(about):
-    counts = ", ".join(f"{count:,} {what}" for what, count in about.get("counts", {}).items())
-    lines = [f"- {about['name']}", f"- {counts}" if counts else ""]
-    lines.append(f"- licence: {about.get('licence') or 'not known to the program; see its source'}")
-    lines += [f"- {note}" for note in about.get("notes", ())]
+def _data(description):
+    counts = description.get("counts", {}).items()
+    counts = ", ".join(f"{count:,} {name}" for name, count in counts)
+    lines = [f"- {description['name']}", f"- {counts}" if counts else ""]
+    lines.append(
+        f"- licence: {description.get('licence') or 'unknown, see the source of the data'}"
+    )
+    lines += [f"- {note}" for note in description.get("notes", ())]
     return "\n".join(line for line in lines if line)
 
 
 def _files(reports):
     lines = [
-        "| file | size | largest error seen | same answer as the model |",
+        "| file | size | largest error | same answer as the model |",
         "| --- | ---: | ---: | ---: |",
     ]
     for report in reports:
@@ -150,25 +164,23 @@ def _files(reports):
         )
     lines += [
         "",
-        f"`model.keras` is the Keras model. Signatures, ops and checks are in `{MANIFEST}`, every "
-        "epoch's numbers in `scores.json`.",
+        f"`model.keras` is the Keras model. `{MANIFEST}` lists signatures, ops and checks, and "
+        "`scores.json` the numbers of every epoch.",
     ]
     return "\n".join(lines)
 
 
 def _use(facts):
     plain = re.fullmatch(r"[\w./-]+", facts.example)
-    example = facts.example if plain else _quote(facts.example)
+    example = facts.example
+    if not plain:  # use double quotes unless the shell would change the text inside them
+        needs_escape = set(example) & set('"$`\\!')
+        example = shlex.quote(example) if needs_escape else f'"{example}"'
     if facts.takes_context:
         example = f"--question {example} --context FILE"
-    given = [example, *(["--chat"] if facts.converses else [])]
-    lines = [f"keras-attention predict . {words}" for words in given]
+    arguments = [example, *(["--chat"] if facts.converses else [])]
+    lines = [f"keras-attention predict . {words}" for words in arguments]
     return "\n".join(["```", *lines, "```"])
-
-
-def _quote(text):
-    """`text` for a shell, in the quotes that people type where they will do."""
-    return shlex.quote(text) if set(text) & set('"$`\\!') else f'"{text}"'
 
 
 def _training(recipe, scores, command):

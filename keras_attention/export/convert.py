@@ -1,13 +1,10 @@
-"""Conversion of a SavedModel to the bytes of a LiteRT file, with built-in ops only."""
+"""Convert a SavedModel to a LiteRT file that contains only built-in ops."""
 
 import copy
 import importlib
 import json
-import os
 import pathlib
 import signal
-import subprocess
-import sys
 import tempfile
 
 import numpy as np
@@ -26,31 +23,32 @@ _SCRIPT = pathlib.Path(__file__).with_name("converter.py")
 def convert_saved_model(
     folder, endpoints, model, *, quantization=FLOAT32, calibration=None, per_channel=True
 ):
-    """Converts the SavedModel in `folder`.
+    """Convert a SavedModel to a LiteRT file, and return its content as bytes.
 
     Args:
-        endpoints: list of `Endpoint` that were saved there; each becomes a signature.
-        model: the Keras model, to name its layers in errors.
-        quantization: `Quantization`.
-        calibration: list of dicts of arrays in the first endpoint's shapes, for full int8.
-        per_channel: bool, whether the int8 weights of dense layers have a scale for each row.
+        folder: path of the SavedModel.
+        endpoints: list of the `Endpoint`s in the SavedModel. Each becomes a signature of the file.
+        model: the Keras model, whose layers are named in errors.
+        quantization: `Quantization`, which decides how weights are stored.
+        calibration: list of dicts of arrays with the shapes of the first endpoint, for full int8.
+        per_channel: bool, whether int8 weights of dense layers have a scale for each row.
 
-    Returns:
-        bytes. An op that LiteRT's built-in set lacks is an ExportError that names it.
+    Raises:
+        ExportError: the model needs an op that is not built into LiteRT.
     """
     signatures = [endpoint.name for endpoint in endpoints]
     if quantization.quantizes_activations:
-        # Where an activation overflows, TensorFlow's quantizer ends the process it runs in.
-        content = _convert_apart(folder, signatures, model, calibration, per_channel=per_channel)
+        # A separate process, because the quantizer crashes if an activation overflows.
+        content = _convert_in_process(folder, signatures, model, calibration, per_channel)
     else:
-        content = _convert_here(folder, signatures, quantization.name, model, per_channel)
+        content = _convert(folder, signatures, quantization.name, model, per_channel)
         if quantization.has_scales:
             content = compact_tables(content, [w for w in model.weights if len(w.shape) == 2])
             content = balance_products(content, model.weights)
     return separate_outputs(adapt_to_gpu(content))
 
 
-def _convert_here(folder, signatures, quantization, model, per_channel):
+def _convert(folder, signatures, quantization, model, per_channel):
     backend.import_tensorflow()
     from tensorflow.lite.python.convert_phase import ConverterError
 
@@ -59,27 +57,25 @@ def _convert_here(folder, signatures, quantization, model, per_channel):
             return converter.convert_folder(
                 folder, signatures, quantization, per_channel=per_channel
             )
-    except (ConverterError, RuntimeError) as error:  # RuntimeError: from the quantizer
+    except (ConverterError, RuntimeError) as error:  # the quantizer raises RuntimeError
         raise make_converter_error(converter.explain_error(error), model) from error
 
 
-def _convert_apart(folder, signatures, model, samples, **settings):
-    """Converts to full int8 in a new process, of TensorFlow alone (a few seconds more)."""
+def _convert_in_process(folder, signatures, model, samples, per_channel):
+    """Convert a SavedModel to full int8 in a separate process, and return the file as bytes.
+
+    `folder` is the path of the SavedModel, `signatures` are the names of the signatures, `samples`
+    the calibration batches, and `model` is the Keras model, whose layers are named in errors. With
+    `per_channel`, dense kernels have a scale for each row.
+    """
     with tempfile.TemporaryDirectory() as workplace:
         workplace = pathlib.Path(workplace)
-        job = {"folder": str(folder), "signatures": signatures, "quantization": "int8", **settings}
+        job = {"folder": str(folder), "signatures": signatures}
+        job |= {"quantization": "int8", "per_channel": per_channel}
         (workplace / "job.json").write_text(json.dumps(job), "utf-8")
         arrays = {f"{i}|{name}": x for i, one in enumerate(samples) for name, x in one.items()}
         np.savez(workplace / "samples.npz", **arrays)
-        quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
-        # -P: the script's own folder must not come first on the path of the new process.
-        done = subprocess.run(
-            [sys.executable, "-P", str(_SCRIPT), str(workplace)],
-            env=os.environ | quiet,
-            capture_output=True,
-            text=True,
-            errors="replace",
-        )
+        done = backend.run_script(_SCRIPT, workplace)
         if (workplace / "error.json").exists():
             explained = json.loads((workplace / "error.json").read_text("utf-8"))
             raise make_converter_error(explained, model)
@@ -89,35 +85,39 @@ def _convert_apart(folder, signatures, model, samples, **settings):
 
 
 def _describe_end(done):
-    """Why the process of the converter ended without a file."""
+    """Return a str that explains why the process of the converter ended without a file.
+
+    `done` is a `subprocess.CompletedProcess`.
+    """
     if done.returncode > 0:
         lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
         return f"The LiteRT converter could not run: {lines[-1]}"
     if -done.returncode == getattr(signal, "SIGKILL", None):
         return (
-            "The LiteRT converter was killed while it converted to int8: most likely the memory "
-            "was not enough. Close other programs, or convert on a larger machine."
+            "The LiteRT converter was killed during the conversion to int8, most likely because "
+            "memory ran out. Close other programs, or convert on a larger machine."
         )
     return (
-        f"TensorFlow's LiteRT converter crashed ({signal.Signals(-done.returncode).name}) while it "
-        "converted to int8. That happens where a number inside the model overflows: look for very "
-        'large numbers in calibration= and in the weights, or use "int8_weights", which measures '
-        "no activations."
+        f"TensorFlow's LiteRT converter crashed ({signal.Signals(-done.returncode).name}) during "
+        "the conversion to int8. This happens if a number inside the model overflows. Look for "
+        "very large numbers in calibration= and in the weights, or use "
+        'quantization="int8_weights", which measures no activations.'
     )
 
 
 def separate_outputs(content):
-    """The LiteRT file `content`, in which every output of a signature is a tensor of its own.
+    """Give every output of a signature in a LiteRT file a separate tensor.
 
-    The converter merges equal tensors: two outputs may be one tensor, and an output may be an
-    input or a constant. The interpreter gives them all, but `CompiledModel` and browsers fill one
-    buffer for each tensor that an op writes, and leave the other outputs to chance.
+    The converter merges equal tensors: two outputs may share a tensor, and an output may be the
+    same tensor as an input or a constant. The interpreter returns such outputs correctly. But
+    `CompiledModel` and browsers fill only one buffer for each tensor that an op computes, so that
+    other outputs with the same tensor are undefined.
 
     Args:
-        content: bytes.
+        content: bytes, the content of the file.
 
     Returns:
-        bytes; `content` itself where there is nothing to do, as in most files.
+        bytes, the new content. Most files have no shared outputs: then this is `content` itself.
     """
     schema = importlib.import_module("ai_edge_litert.schema_py_generated")
     model = schema.Model.GetRootAs(content, 0)  # without a copy
@@ -130,7 +130,10 @@ def separate_outputs(content):
 
 
 def _copy_shared(file, signature):
-    """Gives outputs of a signature that share a tensor one of their own, with an op before it."""
+    """Add ops that copy shared tensors, so that each output of a signature has its own tensor.
+
+    `file` is a `flatbuffer.GraphFile`, and `signature` is an entry of its `signatureDefs`.
+    """
     graph, entries = file.graphs[signature.subgraphIndex], signature.outputs
     written = {number for op in graph.operators for number in op.outputs}
     outputs = list(graph.outputs)
@@ -138,9 +141,9 @@ def _copy_shared(file, signature):
         old = entries[k].tensorIndex
         tensor = copy.copy(graph.tensors[old])
         tensor.name = entries[k].name
-        tensor.buffer = 0  # the empty one, of tensors that are computed
+        tensor.buffer = 0  # the empty buffer of computed tensors
         new = flatbuffer.add_tensor(graph, tensor)
-        # A CAST to its own type copies any tensor, of free shape, too, and GPU delegates know it.
+        # A CAST to the same dtype copies tensors of any shape, and GPU delegates support it.
         dtypes = {"inDataType": tensor.type, "outDataType": tensor.type}
         graph.operators.append(file.operator("CAST", [old], new, **dtypes))
         entries[k].tensorIndex = new

@@ -1,8 +1,9 @@
-"""Runs TensorFlow's LiteRT converter, with built-in ops only: a module, and a script.
+"""Module and script that run TensorFlow's LiteRT converter, with built-in ops only.
 
-The script is started by `convert.py` with the path of a folder, for conversions that may crash
-their process. It reads `job.json` there, arguments of `convert_folder`, and `samples.npz`,
-with keys `sample|name`. It writes `model.tflite`, or `error.json`, the result of `explain_error`.
+For conversions that may crash their process, `convert.py` starts this file as a script with the
+path of a folder. From this folder the script reads `job.json` (arguments of `convert_folder`) and
+`samples.npz` (keys `sample|name`). The script writes `model.tflite` to the folder, or `error.json`
+with the result of `explain_error`.
 """
 
 import json
@@ -14,24 +15,25 @@ import numpy as np
 
 
 def convert_folder(folder, signatures, quantization=None, samples=None, per_channel=True):
-    """Return the bytes of the LiteRT file of a SavedModel.
+    """Convert a SavedModel to a LiteRT file, and return its content as bytes.
 
     Args:
         folder: path of the SavedModel.
-        signatures: list of names of signatures.
+        signatures: list of str, the names of the signatures to convert.
         quantization: None, `"float16"`, `"int8_weights"` or `"int8"`.
-        samples: list of dicts of arrays for the first signature, for `"int8"`.
-        per_channel: bool, whether the int8 weights of dense layers have a scale for each row.
+        samples: list of dicts of input arrays for the first signature, which calibrate an `"int8"`
+            file. None for other files.
+        per_channel: bool, whether int8 weights of dense layers have a scale for each row.
 
     Raises:
-        ConverterError, RuntimeError: see `explain_error`.
+        ConverterError, RuntimeError: the model has an op that LiteRT lacks, or quantization failed.
     """
     import tensorflow as tf
 
     converter = tf.lite.TFLiteConverter.from_saved_model(str(folder), signature_keys=signatures)
-    # Without this restriction a conversion may succeed and give a file that no phone can run.
+    # Without this restriction the converter may write a file that no phone can run.
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-    converter.exclude_conversion_metadata = True  # costs a rewrite of the file; see the manifest
+    converter.exclude_conversion_metadata = True  # otherwise the converter writes the file twice
     if quantization is not None:
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     if quantization == "float16":
@@ -40,16 +42,17 @@ def convert_folder(folder, signatures, quantization=None, samples=None, per_chan
     if quantization == "int8":
         converter.representative_dataset = lambda: ((signatures[0], one) for one in samples)
     with warnings.catch_warnings():
-        # Calibration runs TensorFlow's own interpreter, which announces its end each time.
+        # Calibration runs TensorFlow's interpreter, which issues a deprecation warning each time.
         warnings.filterwarnings("ignore", message=r"\s*Warning: tf.lite.Interpreter")
         return converter.convert()
 
 
 def explain_error(error):
-    """Return a ConverterError, or a RuntimeError of the quantizer, as plain values.
+    """Convert a ConverterError, or a RuntimeError of the quantizer, to values that JSON can store.
 
     Returns:
-        dict: `ops`, a list of (op, name of a node) that cannot be converted, and `reason`, a str.
+        A dict with `ops`, a list of (op, name of the graph node) for each op that cannot be
+        converted, and `reason`, the first line of the error message.
     """
     ops = [
         (entry.operator.name.removeprefix("tf."), entry.location.call[0].name)

@@ -1,4 +1,4 @@
-"""Endpoints: models as functions from named tensors to named tensors, and as a SavedModel."""
+"""`Endpoint`: a model as a function of named tensors, which is saved in a SavedModel."""
 
 import dataclasses
 import re
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-from keras_attention.blocks.padding import find_padding
+from keras_attention.blocks.token_embedding import find_padding
 from keras_attention.core import checks, keras_internals, scope
 from keras_attention.core.paths import unique_names
 from keras_attention.export import backend
@@ -15,22 +15,23 @@ from keras_attention.export.checks.report import Tensor
 from keras_attention.export.errors import ExportError, first_line
 from keras_attention.generation.compiled import dtype_of
 
-SCOPE = r"[A-Za-z0-9_.\\/>-]*"  # of the name of a layer in a graph
-_SMALL = r"u?int(8|16)|bool"  # dtypes whose values int32 holds; wider integers stay as they are
+SCOPE = r"[A-Za-z0-9_.\\/>-]*"  # valid layer names in a TensorFlow graph
+_SMALL = r"u?int(8|16)|bool"  # dtypes whose values fit into int32
 
 
 @dataclasses.dataclass(frozen=True)
 class Endpoint:
-    """One function of an exported file.
+    """A function of named tensors that becomes a signature (a callable function) of a file.
 
     Attributes:
-        name: str, the signature's name.
-        inputs: tuple of `Tensor`; None in a shape is an axis of any size.
-        lengths: dict, input name -> axes that `sequence_length` fixes, or would.
-        outputs: names of the outputs.
-        call: dict of tensors -> dict of tensors, in inference mode.
-        cache: names of inputs and outputs that are entries of a decoder's cache.
-        padding: dict, name of an input of ids -> its `Padding`; id 0 for inputs that are left out.
+        name: str, the name of the signature.
+        inputs: tuple of `Tensor`. None in a shape is a dynamic axis.
+        lengths: dict from the name of an input to its axes whose size `sequence_length` fixes.
+        outputs: tuple of str, the names of the outputs.
+        call: function from a dict of tensors to a dict of tensors, which runs in inference mode.
+        cache: tuple of str, the names of inputs and outputs that belong to the key-value cache.
+        padding: dict from the name of an input of ids to its `Padding`. Inputs that are missing
+            here are padded with id 0.
     """
 
     name: str
@@ -43,11 +44,13 @@ class Endpoint:
 
 
 def make_endpoint(model, batch_size=None, sequence_length=None):
-    """Return the endpoint `serving_default` of a functional model.
+    """Return an `Endpoint` called `serving_default`, which runs a whole functional model.
 
     Args:
-        batch_size: int fixes the first axis of every input; None leaves it as the model has it.
-        sequence_length: int fixes every other free axis of every input; None leaves them free.
+        model: functional `keras.Model`.
+        batch_size: int, a fixed size for the first axis of every input. None does not change it.
+        sequence_length: int, a fixed size for all other dynamic axes. None keeps all of these axes
+            dynamic.
     """
     inputs, outputs = _name_inputs(model), _name_outputs(model)
     axes = {name: _fix_batch(name, t.shape, batch_size) for name, t in inputs.items()}
@@ -64,8 +67,8 @@ def make_endpoint(model, batch_size=None, sequence_length=None):
     specs = tuple(Tensor(name, axes[name], signature_dtype(t.dtype)) for name, t in inputs.items())
 
     def call(tensors):
-        given = model(pack_inputs(model, tensors), training=False)
-        return as_signature(dict(zip(outputs, keras.tree.flatten(given), strict=True)))
+        results = model(pack_inputs(model, tensors), training=False)
+        return as_signature(dict(zip(outputs, keras.tree.flatten(results), strict=True)))
 
     padding = {
         name: find_padding(keras_internals.find_readers(tensor))
@@ -76,51 +79,56 @@ def make_endpoint(model, batch_size=None, sequence_length=None):
 
 
 def pack_inputs(model, tensors):
-    """`tensors`, by the names of the endpoint's inputs, as `model` takes them."""
+    """Convert a dict from input names to tensors to the argument of `model(...)`.
+
+    The result has the structure of `model.input`: a tensor, or a list or dict of tensors. Inputs
+    that are bool in the model are cast from int32.
+    """
     flat = [from_signature(tensors[name], t.dtype) for name, t in _name_inputs(model).items()]
     return keras.tree.pack_sequence_as(_get_structure(model), flat)
 
 
 def from_signature(tensor, dtype):
-    """Return a tensor of a signature as the model takes it: bool where that is its dtype."""
+    """Return an input of a signature as bool if `dtype`, its dtype in the model, is bool."""
     return ops.cast(tensor, "bool") if dtype == "bool" else tensor
 
 
 def as_signature(tensors):
-    """A dict of tensors as a signature gives them: int32 where they are bool or small integers.
+    """Return a dict of tensors, with bool and integers of 8 or 16 bits cast to int32.
 
-    Runtimes in browsers take neither; the others take int32 as well.
+    Browsers support neither bool nor small integers, but all runtimes support int32.
     """
     small = {n: x for n, x in tensors.items() if re.fullmatch(_SMALL, dtype_of(x))}
     return tensors | {name: ops.cast(x, "int32") for name, x in small.items()}
 
 
 def signature_dtype(dtype):
-    """Return the dtype that a signature has for `dtype`: int32 for all integers and bool.
+    """Return the dtype that a signature uses for `dtype`: int32 for all integers and bool.
 
-    Phones and their delegates have no 64-bit integers, and browsers no bool.
+    Other dtypes do not change. Phones and delegates do not support 64-bit integers, and browsers do
+    not support bool.
     """
     return "int32" if re.fullmatch(r"u?int(8|16|32|64)|bool", dtype) else dtype
 
 
 def list_input_names(model):
-    """Return the names of the endpoint's inputs, in the model's order."""
+    """Return the names that the inputs of a model have in a signature, in the model's order."""
     return list(_name_inputs(model))
 
 
 def _get_structure(model):
-    """The symbolic inputs of a model as it takes them: a tensor, a list or a dict of them."""
+    """Return the symbolic inputs of a model: a tensor, or a list or dict of tensors."""
     if not keras_internals.is_functional(model):
         raise ValueError(
-            f"{model!r} has no inputs to export: expected a functional keras.Model, made with "
-            "keras.Model(inputs, outputs), or a Sequential model that has been built."
+            f"{model!r} has no inputs to export. Expected a functional keras.Model, made with "
+            "keras.Model(inputs, outputs), or a Sequential model. Build it before the export."
         )
     checks.check_gives_logits(model)
     return model.inputs[0] if isinstance(model, keras.Sequential) else model.input
 
 
 def _name_inputs(model):
-    """Return the model's inputs by their names in a signature."""
+    """Return a dict from the name of each input in a signature to its symbolic tensor."""
     structure = _get_structure(model)
     flat = keras.tree.flatten(structure)
     names = _list_keys(structure) or [tensor.name for tensor in flat]
@@ -128,7 +136,7 @@ def _name_inputs(model):
 
 
 def _name_outputs(model):
-    """Return the names of the model's outputs in a signature."""
+    """Return a list of the names that the outputs of a model have in a signature."""
     structure = model.outputs if isinstance(model, keras.Sequential) else model.output
     flat = keras.tree.flatten(structure)
     names = _list_keys(structure) or [keras_internals.producer(tensor).name for tensor in flat]
@@ -136,7 +144,10 @@ def _name_outputs(model):
 
 
 def _list_keys(structure):
-    """Return the keys of a dict of tensors in the order in which it flattens, or None."""
+    """Return the keys of a dict of tensors in the order of `keras.tree.flatten`.
+
+    Return None if `structure` is not a dict.
+    """
     if not isinstance(structure, dict):
         return None
     return [path[-1] for path, _ in keras.tree.flatten_with_path(structure)]
@@ -146,7 +157,7 @@ def _fix_batch(name, shape, batch_size):
     if batch_size is not None and shape[0] not in (None, batch_size):
         raise ValueError(
             f"batch_size={batch_size}, but the model's input {name!r} has a fixed batch of "
-            f"{shape[0]}: build the model without it, or leave batch_size out."
+            f"{shape[0]}. Build the model without it, or leave batch_size out."
         )
     return (shape[0] if batch_size is None else batch_size, *shape[1:])
 
@@ -156,18 +167,25 @@ def _check_length(axes, sequence_length):
     if None not in fixed and sequence_length not in fixed:
         raise ValueError(
             f"sequence_length={sequence_length}, but no input has a free axis after the batch: "
-            f"{', '.join(f'{name} {shape}' for name, shape in axes.items())}."
+            f"{', '.join(f'{name} {shape}' for name, shape in axes.items())}. Leave it out."
         )
 
 
 def save_endpoints(model, endpoints, folder, mask_constant):
-    """Traces `endpoints` of `model` and writes them as a SavedModel to `folder`.
+    """Trace the endpoints of a model, and write the functions to a folder as a SavedModel.
 
-    The module owns the raw variables (`v.value`). A module that holds the Keras model would write
-    every variable twice; of one that holds nothing, the LiteRT converter silently drops them.
+    The saved module refers to the raw TensorFlow variables (`v.value`). A reference to the Keras
+    model would write every variable twice. Without any reference, the LiteRT converter would
+    silently drop the variables.
+
+    Args:
+        model: `keras.Model`, whose weights are saved.
+        endpoints: list of `Endpoint`, the functions to save.
+        folder: path of the folder.
+        mask_constant: float, the value that masks add to attention scores.
 
     Returns:
-        int, how many numbers the variables hold.
+        int, the total number of values in the variables.
     """
     tf = backend.import_tensorflow()
     _check_names(model, endpoints)
@@ -175,34 +193,34 @@ def save_endpoints(model, endpoints, folder, mask_constant):
     with scope.Export(mask_constant):
         functions = {endpoint.name: _trace(endpoint) for endpoint in endpoints}
     owned = {id(weight.value): weight.value for weight in model.weights}
-    for function in functions.values():  # state that is no weight, such as a seed in use
+    for function in functions.values():  # includes variables that are not weights, such as seeds
         owned |= {id(v): v for v in function.graph.variables}
     module.owned = list(owned.values())
-    kind = tf.saved_model.experimental.TrackableResource  # such as those of a `TextVectorization`
+    kind = tf.saved_model.experimental.TrackableResource  # such as the table of `TextVectorization`
     layers = keras_internals.all_layers(model)
     module.tables = [x for layer in layers for x in vars(layer).values() if isinstance(x, kind)]
     try:
         with backend.hide_stderr():
             tf.saved_model.save(module, str(folder), signatures=functions)
-    except (tf.errors.OpError, OSError) as error:  # a full disk, among others
+    except (tf.errors.OpError, OSError) as error:  # for example, the disk is full
         raise ExportError(
-            f"The SavedModel could not be written: {first_line(error)}. Nothing of it is left."
+            f"The SavedModel could not be written: {first_line(error)} Its parts were removed."
         ) from error
     return sum(int(v.shape.num_elements()) for v in module.owned)
 
 
 def _check_names(model, endpoints):
-    """Refuses names that TensorFlow's graphs do not take."""
+    """Raise an ExportError if the name of an input or a layer is not allowed in TensorFlow."""
     for endpoint in endpoints:
         if any(tensor.name == "self" for tensor in endpoint.inputs):
             raise ExportError(
-                "TensorFlow takes no input that is called 'self': give it another name with name=."
+                "TensorFlow does not allow an input called 'self'. Rename it with name=."
             )
     for layer in keras_internals.all_layers(model):
         if not isinstance(layer, keras.layers.InputLayer) and not re.fullmatch(SCOPE, layer.name):
             raise ExportError(
-                f"The layer {layer.name!r} cannot be exported: TensorFlow takes names of ASCII "
-                "letters, digits and _ . > -. Give it another one with name=.",
+                f"The layer {layer.name!r} cannot be exported. TensorFlow allows ASCII letters, "
+                "digits and _ . > - in names. Rename it with name=.",
                 layer=layer.name,
             )
 
@@ -215,7 +233,7 @@ def _trace(endpoint):
     @tf.function(input_signature=specs, autograph=False)
     def serve(*tensors):
         outputs = endpoint.call(dict(zip(names, tensors, strict=True)))
-        # An output that is an input, or that is returned twice, needs a node of its own.
+        # An output that is an input, or is returned twice, needs its own node.
         return {name: tf.identity(value, name=name) for name, value in outputs.items()}
 
     return serve.get_concrete_function()

@@ -1,4 +1,4 @@
-"""A model that is ready for export: in float32, with endpoints and the cases to check them on."""
+"""`Exportable`: a float32 model with its endpoints, and test cases for each endpoint."""
 
 import dataclasses
 
@@ -17,7 +17,7 @@ from keras_attention.export.precision import (
 
 @dataclasses.dataclass(frozen=True)
 class CheckedEndpoint:
-    """An endpoint, which becomes a signature of the file, and the cases it is checked on."""
+    """An `Endpoint`, which becomes a signature of the file, and the list of its test `Case`s."""
 
     endpoint: Endpoint
     cases: list
@@ -25,13 +25,14 @@ class CheckedEndpoint:
 
 @dataclasses.dataclass(frozen=True)
 class Exportable:
-    """A model ready to be exported.
+    """A model that is ready to be exported.
 
     Attributes:
-        model: computes in float32.
-        checked: the endpoints of the file, a tuple of `CheckedEndpoint`.
+        model: the model, in float32.
+        checked: tuple of `CheckedEndpoint`, one for each signature.
         warnings: list of str, for the report.
-        plan: `GenerationPlan` of a model that generates, or None.
+        plan: `GenerationPlan`, which says how a program generates text or images with the exported
+            signatures, or None for other models.
     """
 
     model: object
@@ -45,43 +46,60 @@ class Exportable:
 
     @property
     def num_batches(self):
-        """How many batches the file is checked on, over all signatures."""
+        """Return the number of test batches of all signatures together."""
         return sum(len(one.cases) for one in self.checked)
 
     @property
     def has_examples(self):
-        """Whether cases are made of examples that the user gave."""
+        """Return whether some test cases are the user's examples, and not random inputs."""
         return any(case.real for one in self.checked for case in one.cases)
 
     def describe_generation(self):
-        """How the file generates, a dict for the report; None where it does not."""
+        """Return the entry `generation` of the report, a dict with special ids, lengths and cache.
+
+        Return None if the model does not generate text.
+        """
         return self.plan and self.plan.describe(self.endpoints)
 
     def order_signatures(self, signatures):
-        """Return the signatures of a file, with inputs and outputs in the model's order.
+        """Return the signatures of a file in the order of the endpoints.
 
-        Raises ExportError unless the file takes exactly the shapes that were asked for.
+        The inputs and outputs of each signature are in the order of its endpoint, too.
+
+        Args:
+            signatures: list of `Signature`, as read from the file.
+
+        Raises:
+            ExportError: the file does not have exactly the requested signatures and shapes.
         """
-        found = {signature.name: signature for signature in signatures}
-        if set(found) != {endpoint.name for endpoint in self.endpoints}:
-            raise ExportError(f"The file has the signatures {', '.join(found) or 'none'}.")
-        return tuple(_order(found[endpoint.name], endpoint) for endpoint in self.endpoints)
+        by_name = {signature.name: signature for signature in signatures}
+        if set(by_name) != {endpoint.name for endpoint in self.endpoints}:
+            raise ExportError(
+                f"The file has the signatures {', '.join(by_name) or 'none'}, not "
+                f"{', '.join(endpoint.name for endpoint in self.endpoints)}."
+            )
+        return tuple(_order(by_name[endpoint.name], endpoint) for endpoint in self.endpoints)
 
 
 def _order(signature, endpoint):
     inputs = {tensor.name: tensor for tensor in signature.inputs}
-    for wanted in endpoint.inputs:
-        if inputs.get(wanted.name) != wanted:
-            raise ExportError(f"Asked for {wanted}, the file has {inputs.get(wanted.name)}.")
+    for tensor in endpoint.inputs:
+        if inputs.get(tensor.name) != tensor:
+            raise ExportError(f"The file has {inputs.get(tensor.name)}. Expected {tensor}.")
     outputs = {tensor.name: tensor for tensor in signature.outputs}
     if set(outputs) != set(endpoint.outputs):
-        raise ExportError(f"The file has the outputs {', '.join(outputs)}.")
+        raise ExportError(
+            f"The file has the outputs {', '.join(outputs)}, not {', '.join(endpoint.outputs)}."
+        )
     ordered = tuple(outputs[name] for name in endpoint.outputs)
     return Signature(signature.name, endpoint.inputs, ordered)
 
 
 def make_plain_exportable(model, batch_size, sequence_length, examples):
-    """Return the `Exportable` of a model as it is: one endpoint, `serving_default`."""
+    """Return the `Exportable` of a model with one endpoint, `serving_default`.
+
+    `batch_size` and `sequence_length` are fixed sizes or None, and `examples` the user's examples.
+    """
     check_stateless(model)
     endpoint = make_endpoint(model, batch_size, sequence_length)
     exported = convert_to_float32(model)
@@ -94,12 +112,15 @@ def make_plain_exportable(model, batch_size, sequence_length, examples):
 
 
 def _describe_difference(model, endpoint, cases):
-    """How far the model, in its own precision, is from the float32 copy that is exported."""
+    """Return a str, a warning with the difference between a model and its float32 copy.
+
+    `endpoint` and `cases` are the endpoint of the float32 copy and its test cases.
+    """
     own = dataclasses.replace(endpoint, call=make_endpoint(model).call)
-    given = run_model(own, cases[0].inputs)
+    outputs = run_model(own, cases[0].inputs)
     error = max(
         float(np.abs(value.astype("float32") - cases[0].outputs[name]).max())
-        for name, value in given.items()
+        for name, value in outputs.items()
     )
     policies = ", ".join(list_reduced_policies(model))
-    return f"exported in float32; the model computes in {policies} and differs by {error:.1e}"
+    return f"exported in float32. The model computes in {policies} and differs by {error:.1e}"

@@ -1,4 +1,4 @@
-"""Inspection of model files without running them: signatures, ops, size, vocabulary sizes."""
+"""Inspect model files without running them: signatures, ops, size and vocabulary sizes."""
 
 import collections
 import dataclasses
@@ -10,21 +10,23 @@ from keras_attention.export.checks.runner import find_format, load_keras_model
 from keras_attention.export.graphs import flatbuffer
 from keras_attention.files.manifest import count_bytes
 
-# Operators that ids pass on their way to a table, and stay ids.
+# Operators that may be applied to ids before an embedding looks them up.
 _PASSED = ("ADD", "CAST", "RESHAPE", "EXPAND_DIMS", "SQUEEZE", "SELECT", "SELECT_V2", "SLICE")
 
 
 @dataclasses.dataclass(frozen=True)
 class Inspection:
-    """A model file in plain terms; `print` shows it.
+    """The description of a model file, which `print` shows as text.
 
     Attributes:
-        path: str.
+        path: str, the path of the file or folder.
         format: `"keras"`, `"saved_model"` or `"litert"`.
-        signatures: its functions, with names, shapes and dtypes.
-        ops: dict, kind of op -> count; for a `.keras` file, class of layer -> count.
-        size: int, bytes on disk.
-        id_limits: dict, name of an input -> how many ids its embedding knows, where that is seen.
+        signatures: tuple of `Signature`, with the names, shapes and dtypes of inputs and outputs.
+        ops: dict from the type of an op to its count, or from the class of a layer for a `.keras`
+            file.
+        size: int, the number of bytes on disk.
+        id_limits: dict from the name of an input of ids to the size of the embedding that looks up
+            these ids. Inputs without an embedding are missing.
     """
 
     path: str
@@ -40,16 +42,17 @@ class Inspection:
 
 
 def inspect(path):
-    """Reads what is in a `.keras` file, a SavedModel folder or a `.tflite` file.
+    """Return a description of a `.keras` file, a SavedModel folder or a `.tflite` file.
 
-    The content decides what kind of file it is, not the name. A `.keras` file is loaded, so that
-    its custom layers must be importable; the others are only read.
+    The format is detected from the content, not from the name. A `.keras` file is loaded, so its
+    custom layers must be importable. The other formats are read without loading the model.
 
     Returns:
-        `Inspection`.
+        An `Inspection`.
 
     Raises:
-        ValueError: if the file is no model, or damaged. FileNotFoundError: if there is none.
+        ValueError: the file is damaged or has another format.
+        FileNotFoundError: the file does not exist.
     """
     kind, size = find_format(path), count_bytes(path)
     if kind == "keras":
@@ -63,86 +66,89 @@ def inspect(path):
 
 
 def inspect_model(model, path):
-    """Return the `Inspection` of a model that was loaded from the `.keras` file `path`."""
+    """Return the `Inspection` of a Keras model that was loaded from the file `path`."""
     from keras_attention.export.endpoint import make_endpoint
 
-    found = make_endpoint(model)
+    endpoint = make_endpoint(model)
     outputs = tuple(
         Tensor(name, tuple(tensor.shape), tensor.dtype)
-        for name, tensor in zip(found.outputs, model.outputs, strict=True)
+        for name, tensor in zip(endpoint.outputs, model.outputs, strict=True)
     )
     layers = collections.Counter(
         type(layer).__name__ for layer in keras_internals.inner_layers(model)
     )
-    signature = Signature(found.name, found.inputs, outputs)
+    signature = Signature(endpoint.name, endpoint.inputs, outputs)
     limits = find_id_limits(model)
     return Inspection(str(path), "keras", (signature,), dict(layers), count_bytes(path), limits)
 
 
 def find_id_limits(model):
-    """dict, name of an input of a functional model -> the size of the embedding that reads it.
+    """Return a dict from the name of each input of ids to the size of its embedding.
 
-    Inputs that no embedding reads, or that one reads together with others, are left out.
+    Larger ids than this size are invalid. Inputs without an embedding are left out, and so are
+    inputs that a layer reads together with other inputs.
     """
     from keras_attention.export.checks.cases import find_smallest_table
     from keras_attention.export.endpoint import list_input_names
 
-    found = {}
+    limits = {}
     for name, tensor in zip(list_input_names(model), model.inputs, strict=True):
         calls = keras_internals.consumers(tensor)
-        alone = [operation for operation, inputs in calls if len(inputs) == 1]
-        layers = [x for x in alone if isinstance(x, keras.layers.Layer)]
+        single = [operation for operation, inputs in calls if len(inputs) == 1]
+        layers = [x for x in single if isinstance(x, keras.layers.Layer)]
         size = find_smallest_table(inner for x in layers for inner in keras_internals.all_layers(x))
         if size is not None:
-            found[name] = size
-    return found
+            limits[name] = size
+    return limits
 
 
 def find_litert_id_limits(path):
-    """`find_id_limits` for a LiteRT file's first signature, by the tables that ids go into."""
-    graph, found = flatbuffer.read_graph(path), {}
+    """Return the same dict as `find_id_limits`, for the first signature of a LiteRT file."""
+    graph, limits = flatbuffer.read_graph(path), {}
     for name, tensor in graph.first_inputs.items():
         ids, sizes = {id(tensor)}, []
-        for op in graph.operators:  # in the order in which they run
+        for op in graph.operators:  # in execution order
             if op.kind == "GATHER" and id(op.inputs[1]) in ids:
                 sizes.append(op.inputs[0].shape[0])
             elif op.kind in _PASSED and any(id(x) in ids for x in op.inputs):
                 ids.add(id(op.outputs[0]))
         if sizes:
-            found[name] = min(sizes)
-    return found
+            limits[name] = min(sizes)
+    return limits
 
 
 def check_sizes(inspection, *, labels=None, vocabularies=None, lengths=None):
-    """Raises ValueError where a model is not made for these sizes of labels and vocabularies.
+    """Raise a ValueError if labels, vocabularies or lengths do not match a model file.
 
-    With those of another model its answers would be silently wrong. (Where the sizes agree, digests
-    tell them apart: see `files.manifest.check_unchanged`.)
+    The labels or the vocabulary of another model would silently cause wrong predictions. This
+    function cannot detect another vocabulary of equal size. `files.manifest.check_unchanged`
+    compares the files themselves.
 
     Args:
-        inspection: `Inspection` of the model's file. Its first signature's outputs count, and all
-            signatures' inputs: a SavedModel has them in no order.
-        labels: int, how many labels there are for its first output.
-        vocabularies: dict, name of an input of ids -> how many entries its vocabulary has; None
-            where the model may have more.
-        lengths: dict, name of an input -> the size of its last axis.
+        inspection: `Inspection` of the model file. Outputs are checked in the first signature, and
+            inputs in all signatures, because a SavedModel does not order them.
+        labels: int, the number of labels, which must be the size of the first output. None skips
+            this check.
+        vocabularies: dict from the name of an input of ids to the size of its vocabulary. A size of
+            None is not checked.
+        lengths: dict from the name of an input to the size of its last axis.
     """
     if labels is not None:
         _check_labels(inspection.path, inspection.signatures[0].outputs[0], labels)
     for name, entries in (vocabularies or {}).items():
-        known = inspection.id_limits.get(name, entries)
-        if entries is not None and known != entries:
+        limit = inspection.id_limits.get(name, entries)
+        if entries is not None and limit != entries:
             raise ValueError(
-                f"The vocabulary has {entries} entries, and {inspection.path} was made for {known} "
-                f"ids in {name}: it is the vocabulary of another model."
+                f"The vocabulary has {entries} entries, but {inspection.path} was made for {limit} "
+                f"ids in {name}. Use the vocabulary of this model."
             )
     shapes = {t.name: t.shape for s in inspection.signatures for t in s.inputs}
     for name, length in (lengths or {}).items():
-        wanted = shapes[name][-1] if shapes.get(name) else None
-        if wanted not in (None, length):
+        size = shapes[name][-1] if shapes.get(name) else None
+        if size not in (None, length):
             raise ValueError(
-                f"{inspection.path} takes {name} of {wanted} along the last axis, and {length} is "
-                "what the manifest beside it says: it is the manifest of another model."
+                f"{inspection.path} takes {name} of size {size} along the last axis, but its "
+                f"manifest says {length}. Use the manifest of this model."
             )
 
 
@@ -150,6 +156,6 @@ def _check_labels(path, output, labels):
     scores = output.shape[-1] if output.shape else None
     if scores not in (None, labels):
         raise ValueError(
-            f"There are {labels} labels, and {path} gives {scores} scores in {output.name!r}: they "
-            "are the labels of another model."
+            f"There are {labels} labels, but {path} returns {scores} scores in {output.name!r}. "
+            "Use the labels of this model."
         )

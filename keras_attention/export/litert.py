@@ -1,4 +1,4 @@
-"""Export to LiteRT (`.tflite`), the format of phones and other small devices."""
+"""Export to LiteRT (`.tflite`), the file format for phones and other small devices."""
 
 import contextlib
 import functools
@@ -33,63 +33,67 @@ def to_litert(
     per_channel=True,
     generate=None,
 ):
-    """Writes `model` as a LiteRT file of built-in ops only, and proves that it runs.
+    """Export a model to a LiteRT file, and check that it gives the same results as the model.
 
-    The file has one signature, `serving_default`, which takes the model's inputs by name and
-    returns its outputs by name, as `to_saved_model` does. Integers are int32 there, and so are
-    bool inputs and outputs (1 and 0), which not every runtime takes. The file's ops are counted,
-    and the stock runtime runs it with and without XNNPACK; what it computes is compared with the
-    model.
+    The file contains only built-in ops. It has one signature, `serving_default`, whose inputs and
+    outputs have the same names as with `to_saved_model`. Integers and bools are int32 in the file
+    (True is 1). The export runs the file in the standard LiteRT interpreter, with and without the
+    XNNPACK delegate, and compares the outputs with those of the model.
 
-    With `generate=` a model that generates has others in its place, over one copy of the weights:
-    `encode` reads a source (of an encoder-decoder), `step` takes any number of new tokens, `index`
-    and the cache, and gives logits and the cache; `generate` and `beam` are whole loops. They are
-    written down for callers in `docs/on-device.md`, and `LiteRTGenerator` is one.
+    With `generate=`, the file has other signatures, which share the weights. `encode` runs the
+    encoder of an encoder-decoder. The inputs of `step` are new tokens, `index` and the key-value
+    cache, and its outputs are logits and the new cache. `generate` and `beam` generate whole
+    sequences. `LiteRTGenerator` calls these signatures, which `docs/on-device/generating.md`
+    specifies.
 
     Args:
-        model: a functional `keras.Model` with one input, a list or a dict of them. One that
-            computes in reduced precision is exported in float32.
-        path: the file to write, ending in `.tflite`. A file that is there already is replaced
-            when the new one has passed all checks, not before.
-        quantization: None, `"float16"` (half the size), `"int8_weights"` (a quarter, and usually
-            the fastest on CPUs) or `"int8"` (activations, too; needs `calibration`).
-        calibration: iterable of batches of real inputs, as `examples`, all of which are run. They
-            must be finite, and inputs that the model itself can run. (Full int8 is converted in a
-            process of its own, some seconds more: what overflows there would end this one.)
-        batch_size, sequence_length: int fixes the batch axis, or every other free axis; None
-            leaves it free. Free shapes are for the interpreter only; `CompiledModel`, GPU and NPU
-            delegates and browsers want both fixed. With `generate=` the length is
-            that of a source, or of a language model's prompts, which `prefill` then takes in
-            pieces of that length, and `step` takes one token.
-        compatible_with: `"interpreter"`, `"gpu"`, `"web"`, or several of them: what must hold, is
-            checked, and is said in the report's `runtimes`. All files run in the interpreter. For
-            `"gpu"` and `"web"` shapes must be fixed, and `CompiledModel` is to compute the same.
-            `"gpu"` runs the file on a GPU delegate where there is a driver of Vulkan, and compares
-            the numbers, too; `"web"` wants the dtypes float32, int32 and uint8, at most 4 axes, and
-            outputs of their own.
-        examples: inputs to check with, a batch or an iterable of batches (dicts of arrays, or
-            an array where there is one input). Made up from the embeddings' sizes if None. Int8
-            files must agree with the model on given examples; made-up ones only warn. Outputs that
-            are scores of classes must have the same largest entries; vectors (outputs called
-            `embedding`, `hidden_states` and the like, or of 64 entries and more without a telling
-            name) the same directions. Of a model that generates examples are whole texts, and the
-            report has the file's `Drift` on them.
-        metadata: dict for `manifest.json` beside the file: labels, vocabulary, lengths.
-        mask_constant: float, what masks add to scores; by default -1e9, or -1e4 for float16 and
-            -100 for int8.
-        per_channel: bool, of int8 files. False gives the weights of a dense layer one scale in
-            place of one for each row, which TensorFlow Lite knows since 2.17 in `int8_weights`:
-            less exact, and for older runtimes. The report's `minimum_runtime` tells the oldest.
-        generate: for a causal language model or an encoder-decoder: a `Generation`, or its sampler
-            where the rest is left to it.
+        model: functional `keras.Model` with a single input, or a list or dict of inputs. If it
+            computes in a lower precision, it is exported in float32.
+        path: path of the file to write, which ends in `.tflite`. An existing file is only replaced
+            after the new one has passed all checks.
+        quantization: None for float32, `"float16"` (half the size), `"int8_weights"` (a quarter of
+            the size, and usually the fastest on CPUs), or `"int8"`, which also quantizes
+            activations and requires `calibration`.
+        calibration: iterable of batches of real inputs with finite values, for `"int8"`. All
+            batches are run to measure the ranges of activations. This conversion runs in a separate
+            process and takes a few seconds longer.
+        batch_size: int, a fixed batch size. None keeps the batch axis dynamic.
+        sequence_length: int, a fixed size for all other dynamic axes. None keeps them dynamic.
+            Dynamic shapes run only in the interpreter. `CompiledModel`, GPU and NPU delegates and
+            browsers need fixed shapes. With `generate=` it is the length of sources. For a
+            language model it is the number of prompt tokens that one call of `prefill` reads,
+            while `step` reads one token.
+        compatible_with: `"interpreter"`, `"gpu"` or `"web"`, or a list of them: the runtimes that
+            must be able to run the file. The results are in the report's `runtimes`. `"gpu"` and
+            `"web"` need fixed shapes, and run the file in `CompiledModel`. `"gpu"` also runs it on
+            a GPU delegate if a Vulkan driver is installed. `"web"` allows only float32, int32 and
+            uint8, at most 4 axes, and no shared outputs.
+        examples: inputs for comparing the file with the model: one batch, or an iterable of
+            batches. A batch is a dict of arrays, or an array if the model has a single input. None
+            makes random inputs. If an int8 file disagrees with the model on your examples, an
+            error is raised. On random inputs there is only a warning. Class scores must have the
+            same argmax, and vectors must have a similar direction (cosine). An output is treated
+            as a vector if its name is `embedding`, `hidden_states` or similar, or if it has at
+            least 64 entries and no such name. For a model that generates text, examples are whole
+            sequences of ids, and the report contains the `Drift`.
+        metadata: dict of additional entries for `manifest.json`, which is written to the same
+            folder, such as labels, vocabulary and lengths.
+        mask_constant: float, the value that masks add to attention scores. None uses -1e9, or -1e4
+            for float16 and -100 for int8.
+        per_channel: bool, for int8 files. True uses a scale for each row of a dense kernel, which
+            requires TensorFlow Lite 2.17 for `"int8_weights"`. False uses one scale for the whole
+            kernel, which is less accurate but runs in older versions (see `minimum_runtime`).
+        generate: a `Generation`, for a causal language model or an encoder-decoder. A sampler
+            stands for a `Generation` with this sampler and the default settings. None exports
+            the model without generation.
 
     Returns:
-        `ExportReport`.
+        An `ExportReport`.
 
     Raises:
-        ExportError: if the model needs an op that LiteRT lacks (its `op` and `layer` name it),
-            the file computes something else than the model, or does not run where it was asked to.
-        ValueError: if arguments do not go together, such as free shapes and `"web"`.
+        ExportError: the model needs an op that LiteRT lacks (see its `op` and `layer`), the results
+            of the file differ from those of the model, or a requested runtime cannot run it.
+        ValueError: arguments contradict each other, such as dynamic shapes and `"web"`.
 
     ```python
     import tempfile
@@ -137,13 +141,13 @@ def to_litert(
 
 
 class TracedModel:
-    """A model whose functions are traced once, for one LiteRT file or several.
+    """Context manager that traces a model once, and writes it to one or more LiteRT files.
 
-    Within `with` they are a SavedModel in a temporary folder.
+    Inside the `with` block, a temporary folder contains the traced functions as a SavedModel.
 
     Args:
-        exportable: `Exportable`.
-        mask_constant: float, as for `to_litert`.
+        exportable: `Exportable`, the model with its signatures and test cases.
+        mask_constant: float, the value that masks add to attention scores.
     """
 
     def __init__(self, exportable, mask_constant):
@@ -168,7 +172,11 @@ class TracedModel:
         self._folder.cleanup()
 
     def write(self, path, quantization, runtimes, metadata, *, calibration=None, per_channel=True):
-        """Write one file, after the checks that `to_litert` promises. Return its `ExportReport`."""
+        """Write one LiteRT file, check it, and return its `ExportReport`.
+
+        `quantization` is a `Quantization`, and `runtimes` is a tuple of the names of runtimes that
+        must run the file. The other arguments are those of `to_litert`.
+        """
         with make_workplace(path) as new:
             content = convert.convert_saved_model(
                 self._folder.name,
@@ -188,14 +196,17 @@ class TracedModel:
 
 @contextlib.contextmanager
 def trace_once(model, *, examples=None, metadata=None, generate=None):
-    """Trace a model once for several LiteRT files of free shapes.
+    """Context manager that traces a model once for several LiteRT files with dynamic shapes.
 
     Args:
-        model, examples, metadata, generate: as for `to_litert`.
+        model: functional `keras.Model`.
+        examples: batches for comparing the file with the model. None makes random inputs.
+        metadata: dict of additional entries for `manifest.json`, or None.
+        generate: a `Generation` for a model that generates text, or None.
 
     Yields:
-        Function of a path and of None or `"int8_weights"`, that writes one file and returns its
-        `ExportReport`. The first call traces the model.
+        A function that writes one file and returns its `ExportReport`. Its arguments are a path and
+        a quantization (None or `"int8_weights"`). The first call traces the model.
     """
     backend.import_tensorflow()
     backend.import_litert()
@@ -220,21 +231,22 @@ def trace_once(model, *, examples=None, metadata=None, generate=None):
 def _check_arguments(quantization, calibration, generate, per_channel):
     if not per_channel and not quantization.has_scales:
         raise ValueError(
-            f"per_channel={per_channel!r} is about the scales of int8 weights; received "
-            f'quantization={quantization.name!r}. Choose "int8_weights" or "int8", or leave it out.'
+            f"per_channel={per_channel!r} needs int8 weights, but quantization is "
+            f'{quantization.name!r}. Use "int8_weights" or "int8", or leave per_channel out.'
         )
     measures = quantization.quantizes_activations
     if measures and generate is not None:
         raise ValueError(
-            'quantization="int8" also rounds what a decoder keeps, and the rounding adds up token '
-            'by token: use "int8_weights" for models that generate.'
+            'quantization="int8" also rounds a decoder\'s cache, and the errors add up over the '
+            'tokens. Use "int8_weights" for models that generate.'
         )
     if measures != (calibration is not None):
         raise ValueError(
-            'quantization="int8" measures its activations on real inputs: pass calibration=, an '
+            'quantization="int8" measures activations on real inputs. Pass calibration=, an '
             "iterable of batches."
             if measures
-            else f'calibration= is for quantization="int8"; received {quantization.name!r}.'
+            else f"calibration= is only used by int8, but quantization is {quantization.name!r}. "
+            'Use quantization="int8", or leave calibration out.'
         )
 
 
@@ -242,12 +254,17 @@ def _check_path(path):
     path = pathlib.Path(path)
     manifest.check_target(path)
     if path.suffix != ".tflite" or path.is_dir():
-        raise ValueError(f"path={str(path)!r} must name a file that ends in .tflite.")
+        raise ValueError(f"path={str(path)!r} is not a file name that ends in .tflite. Rename it.")
     return path
 
 
 def _check_file(exportable, new, path, quantization, mask_constant, runtimes):
-    """The `ExportReport` of the file at `new`, which goes to `path`; ExportError where it fails."""
+    """Check a new LiteRT file, and return its `ExportReport`.
+
+    The file is still at the temporary path `new`. The report has the final path, `path`.
+    `exportable` is the `Exportable`, `quantization` a `Quantization`, and `runtimes` are the names
+    of runtimes that must run the file.
+    """
     model, graph = exportable.model, flatbuffer.read_graph(new)
     warnings = [*exportable.warnings, *graph_checks.check_ops(graph, model)]
     signatures = exportable.order_signatures(graph.signatures)
@@ -261,10 +278,10 @@ def _check_file(exportable, new, path, quantization, mask_constant, runtimes):
     drift = measure_drift(new, exportable.plan, quantization)
     if drift is None:
         warnings += parity.list_warnings(measured, quantization, exportable.has_examples)
-    others = compatibility.RuntimeCheck(
+    check = compatibility.RuntimeCheck(
         new, graph, exportable, runtimes, quantization, tuple(measured)
     )
-    known_runtimes, elsewhere, notes = others.try_runtimes()
+    results, more_parity, notes = check.try_runtimes()
     return ExportReport(
         path=str(path),
         format="litert",
@@ -272,10 +289,10 @@ def _check_file(exportable, new, path, quantization, mask_constant, runtimes):
         signatures=signatures,
         ops=graph.ops,
         weights_bytes=memory.count_weight_bytes(model),
-        parity=(*measured, *elsewhere),
+        parity=(*measured, *more_parity),
         checks=(
             "built-in ops only, no variables, at most 4 axes",
-            "the shapes are those asked for",
+            "the file has the requested shapes",
             "every weight is stored once",
             "runs in the stock runtime with and without XNNPACK, called by name",
             f"compared with the model in {exportable.num_batches} batches",
@@ -288,7 +305,7 @@ def _check_file(exportable, new, path, quantization, mask_constant, runtimes):
         generation=exportable.describe_generation(),
         drift=drift,
         compatible_with=runtimes,
-        runtimes=tuple(known_runtimes),
+        runtimes=tuple(results),
         minimum_runtime=graph_checks.find_minimum_runtime(graph),
         **measure_file(new),
     )

@@ -1,4 +1,4 @@
-"""The room that a model takes: in memory while it is converted, and in its file."""
+"""Check the memory that a conversion needs, and the size of the resulting file."""
 
 import math
 import pathlib
@@ -8,17 +8,21 @@ from keras_attention.export.checks.formatting import format_size
 from keras_attention.export.errors import ExportError
 from keras_attention.export.quantization import QUANTIZATIONS
 
-_TIMES = 8  # measured: converting a model takes about eight times the bytes of its weights
-_MOST_BYTES = 2**31 - 2**24  # of a flatbuffer, whose offsets have 32 bits; a little for the graph
+_TIMES = 8  # a conversion needs about eight times the size of the weights (measured)
+_MOST_BYTES = 2**31 - 2**24  # flatbuffers have 32-bit offsets, and the graph needs some space
 
 
 def count_weight_bytes(model):
-    """Bytes of the weights of `model` as float32."""
+    """Return the size of the weights of a model in float32, in bytes."""
     return 4 * sum(math.prod(weight.shape) for weight in model.weights)
 
 
 def check_file_size(model, quantization):
-    """Raises ExportError where the weights do not fit into a LiteRT file, of 2 GB at most."""
+    """Raise an ExportError if the weights do not fit into a LiteRT file, which is at most 2 GB.
+
+    `model` is a `keras.Model`, and `quantization` a `Quantization`, which says how weights are
+    stored.
+    """
     whole = count_weight_bytes(model)
     needed = quantization.peak_ratio * whole
     if needed <= _MOST_BYTES:
@@ -31,27 +35,26 @@ def check_file_size(model, quantization):
     ]
     raise ExportError(
         f"A LiteRT file holds at most 2 GB, and the weights of {model.name} take "
-        f"{format_size(needed)}: use {' or '.join([*ways, 'to_saved_model'])}."
+        f"{format_size(needed)}. Use {' or '.join([*ways, 'to_saved_model'])}."
     )
 
 
 def check_free_memory(model):
-    """Raises ExportError where the conversion of `model` needs more memory than is free.
-
-    The system would end the process half-way.
-    """
+    """Raise an ExportError if the conversion of a model needs more memory than is available."""
     weights, free = count_weight_bytes(model), find_free_memory()
     if free is not None and _TIMES * weights > free:
         raise ExportError(
             f"Converting {format_size(weights)} of weights takes about "
-            f"{format_size(_TIMES * weights)} of memory, and "
-            f"{format_size(free)} are free. Close other programs, or convert on a "
-            "larger machine."
+            f"{format_size(_TIMES * weights)} of memory, and {format_size(free)} are free. Close "
+            "other programs, or convert on a larger machine."
         )
 
 
 def find_free_memory(proc="/proc/meminfo", cgroup="/sys/fs/cgroup"):
-    """Bytes of memory free for this process, or None where the system does not tell."""
+    """Return the memory in bytes that this process can still use, or None if it is unknown.
+
+    `proc` and `cgroup` are the path of a file and of a folder of Linux that contain this number.
+    """
     path, limits = pathlib.Path(proc), []
     if path.is_file():
         pattern = r"^MemAvailable:\s*(\d+) kB"

@@ -1,4 +1,4 @@
-"""Models as files can hold them: in float32, which every runtime computes in, and without state."""
+"""Convert models to float32 for export, and check for layers that cannot be exported."""
 
 import math
 
@@ -12,13 +12,13 @@ _REDUCED = ("mixed_bfloat16", "mixed_float16", "bfloat16", "float16")
 
 
 def check_stateless(model):
-    """Raises ExportError for a model with a layer that keeps state of its own between calls."""
+    """Raise an ExportError if a layer keeps state between calls."""
     for layer in keras_internals.all_layers(model):
         if getattr(layer, "stateful", False):
             mend = getattr(layer, "without_state", "make the layer with stateful=False")
             raise ExportError(
-                f"Layer {layer.name!r} ({type(layer).__name__}) keeps what it saw for the next "
-                f"call in variables of its own, and a file keeps nothing between calls: {mend}."
+                f"Layer {layer.name!r} ({type(layer).__name__}) keeps state between calls in its "
+                f"own variables. An exported file cannot keep state. Fix: {mend}."
             )
 
 
@@ -32,44 +32,49 @@ _LOOKUPS = (
 
 
 def check_no_lookups(model):
-    """Raises ExportError for a model that reads strings or looks words up: LiteRT does neither."""
+    """Raise an ExportError if a model has string inputs or lookup layers, such as `StringLookup`.
+
+    LiteRT supports neither. The error explains how to split the model.
+    """
     for layer in keras_internals.all_layers(model):
         if isinstance(layer, _LOOKUPS):
-            place = f"model.get_layer({layer.name!r})"
-            rest = f"keras.Model({place}.output, model.output)"
+            name = f"model.get_layer({layer.name!r})"
+            part = f"keras.Model({name}.output, model.output)"
             if isinstance(layer, (keras.layers.StringLookup, keras.layers.IntegerLookup)):
-                rest = f"keras.Model(model.input, {place}.input)" if layer.invert else rest
+                part = f"keras.Model(model.input, {name}.input)" if layer.invert else part
             raise ExportError(
-                f"Layer {layer.name!r} ({type(layer).__name__}) looks its inputs up. A LiteRT file "
-                "holds no strings and no vocabulary: both stay outside. Split the model: export "
-                f"{rest}, and look the inputs up in the app. to_saved_model "
-                "exports the whole model.",
+                f"Layer {layer.name!r} ({type(layer).__name__}) looks up its inputs in a "
+                "vocabulary. A LiteRT file contains no strings and no vocabulary. Split the model: "
+                f"export {part}, and look up the inputs in the app. Or use to_saved_model.",
                 layer=f"layer {layer.name!r} ({type(layer).__name__})",
             )
     for tensor in model.inputs if keras_internals.is_functional(model) else ():
         if keras.backend.standardize_dtype(tensor.dtype) == "string":
             raise ExportError(
-                f"The input {tensor.name!r} takes strings, and a LiteRT file takes numbers only. "
-                "Split the model: export the part that starts at ids, keras.Model(ids, "
-                "model.output), and make the ids in the app. to_saved_model exports the model as "
-                "it is."
+                f"The input {tensor.name!r} takes strings. A LiteRT file only takes numbers. Split "
+                "the model: export the part that starts at ids, keras.Model(ids, model.output), "
+                "and compute the ids in the app. Or use to_saved_model."
             )
 
 
 def list_reduced_policies(model):
-    """The dtype policies of `model`'s layers that compute in less than float32, or quantized."""
+    """Return a sorted list of the names of dtype policies in a model with less than float32.
+
+    Quantized policies count, too.
+    """
     policies = [layer.dtype_policy for layer in keras_internals.all_layers(model)]
     reduced = (p for p in policies if p.name in _REDUCED or p.quantization_mode is not None)
     return sorted({policy.name for policy in reduced})
 
 
 def convert_to_float32(model):
-    """`model` itself, or its copy in float32 with the same weights if a layer computes in less.
+    """Return a float32 copy of a model with the same weights, or the model if it is in float32.
 
-    bfloat16 has no kernels in LiteRT, and half precision in the graph ties a file to the runtimes
-    that have it; `quantization="float16"` stores float16 weights for any runtime. Kernels that
-    `model.quantize` made int8 become floats, too: Keras rounds every input of theirs, which LiteRT
-    cannot; `quantization="int8_weights"` stores them as they are.
+    The copy is necessary because LiteRT has no bfloat16 kernels, and few runtimes compute in
+    float16. (`quantization="float16"` stores float16 weights for any runtime.) Int8 kernels of
+    `model.quantize` are converted to floats, because Keras also quantizes their inputs, which
+    LiteRT cannot do in the same way. `quantization="int8_weights"` stores these kernels without
+    additional error.
     """
     if not list_reduced_policies(model):
         return model
@@ -80,9 +85,9 @@ def convert_to_float32(model):
     except Exception as error:
         policies = ", ".join(list_reduced_policies(model))
         raise ExportError(
-            f"The model computes in {policies} and could not be rebuilt in float32 "
-            f"({error}). Build it under keras.config.set_dtype_policy('float32'), load the "
-            "weights, and export that."
+            f"The model computes in {policies} and could not be rebuilt in float32 ({error}). "
+            "Build it under keras.config.set_dtype_policy('float32'), load the weights, and export "
+            "that model."
         ) from error
     finally:
         keras.config.set_dtype_policy(global_policy)
@@ -90,7 +95,7 @@ def convert_to_float32(model):
 
 
 def _widen(config):
-    """`config` with every reduced dtype or policy in it, at any depth, made float32."""
+    """Replace every reduced dtype or dtype policy in a nested config by float32."""
     if isinstance(config, dict):
         if config.get("class_name") == "QuantizedDTypePolicy":
             return "float32"
@@ -101,28 +106,29 @@ def _widen(config):
 
 
 def _copy_weights(model, copy):
-    """Gives `copy` the weights of `model`, quantized ones as the floats that they stand for."""
-    layers, others = keras_internals.all_layers(model), keras_internals.all_layers(copy)
-    for layer, other in zip(layers, others, strict=True):
+    """Assign the weights of `model` to `copy`, and convert quantized weights to floats."""
+    pairs = zip(keras_internals.all_layers(model), keras_internals.all_layers(copy), strict=True)
+    for layer, target in pairs:
         if layer.quantization_mode is not None:
-            dequantize(layer, other)
+            dequantize(layer, target)
             continue
-        for weight, theirs in zip(_own_weights(layer), _own_weights(other), strict=True):
-            theirs.assign(weight)
+        for weight, new in zip(_own_weights(layer), _own_weights(target), strict=True):
+            new.assign(weight)
 
 
 def _own_weights(layer):
-    """Return the weights of a layer that no layer inside it has."""
+    """Return the weights of a layer, without the weights of its inner layers."""
     inner = keras_internals.inner_layers(layer)
     inner = {id(weight) for each in inner for weight in each.weights}
     return [weight for weight in layer.weights if id(weight) not in inner]
 
 
 def dequantize(projection, other):
-    """Gives `other`, a float32 layer of the same shapes, the floats of a quantized layer.
+    """Convert the weights of a quantized layer to floats, and assign these to a float32 layer.
 
     Args:
-        projection, other: `keras.layers.Dense`, `EinsumDense` or `Embedding`.
+        projection: quantized `keras.layers.Dense`, `EinsumDense` or `Embedding`.
+        other: float32 layer of the same class and shapes.
     """
     if isinstance(projection, keras.layers.Embedding):
         ids = np.arange(projection.input_dim, dtype="int32")
@@ -131,7 +137,7 @@ def dequantize(projection, other):
     if not isinstance(projection, (keras.layers.Dense, keras.layers.EinsumDense)):
         raise ValueError(f"{projection.name!r}, a quantized {type(projection).__name__}")
     kernel = _weight(other, "kernel")
-    if projection.quantization_mode == "float8":  # rounded while it computes, not before
+    if projection.quantization_mode == "float8":  # the kernel is stored in floats
         kernel.assign(projection.kernel)
     else:
         kernel.assign(_kernel(projection, tuple(kernel.shape)))
@@ -140,13 +146,17 @@ def dequantize(projection, other):
 
 
 def _weight(layer, name):
-    """Return the weight itself; `layer.kernel` may be one that LoRA has been added to."""
+    """Return the weight called `name`. (The attribute `layer.kernel` may include LoRA.)"""
     return next(weight for weight in layer.weights if weight.name == name)
 
 
 def _kernel(projection, shape):
-    """The kernel as floats, row by row: the outputs for unit vectors, which round exactly."""
-    # The letters of the axes of inputs, kernel and outputs.
+    """Return the kernel of a quantized layer as floats.
+
+    The outputs of the layer for unit vectors are the kernel, because unit vectors are quantized
+    without an error. `shape` is the shape of the kernel.
+    """
+    # The letters for the axes of inputs, kernel and outputs in the einsum equation.
     inputs, kernel, outputs = "bi", "io", "bo"
     if not isinstance(projection, keras.layers.Dense):
         before, outputs = projection.equation.split("->")
@@ -154,20 +164,23 @@ def _kernel(projection, shape):
     sizes = dict(zip(kernel, shape, strict=True))
     summed = "".join(axis for axis in inputs if axis in sizes)
     made = "".join(axis for axis in outputs if axis in sizes)
-    batch, rest = inputs[0], inputs[1:]
+    batch, *features = inputs
     if batch in sizes or set(summed) & set(made):
         raise ValueError(f"{projection.name!r} with the equation {projection.equation!r}")
     rows = math.prod(sizes[axis] for axis in summed)
     vectors = np.eye(rows, dtype="float32")
-    vectors = vectors.reshape([rows, *(sizes.get(axis, 1) for axis in rest)])
-    found = keras.ops.convert_to_numpy(_bare(projection, vectors.shape)(vectors))
-    found = np.einsum(f"{outputs}->{batch}{made}", found.astype("float32"))
-    found = found.reshape([sizes[axis] for axis in summed + made])
-    return np.einsum(f"{summed}{made}->{kernel}", found)
+    vectors = vectors.reshape([rows, *(sizes.get(axis, 1) for axis in features)])
+    values = keras.ops.convert_to_numpy(_bare(projection, vectors.shape)(vectors))
+    values = np.einsum(f"{outputs}->{batch}{made}", values.astype("float32"))
+    values = values.reshape([sizes[axis] for axis in summed + made])
+    return np.einsum(f"{summed}{made}->{kernel}", values)
 
 
 def _bare(projection, shape):
-    """Return the layer again, without activation and bias."""
+    """Return a copy of a layer that only multiplies by its kernel: no activation, and a bias of 0.
+
+    `shape` is the shape of the inputs.
+    """
     config = {**projection.get_config(), "activation": None}
     bare = type(projection).from_config(config)
     bare.build(shape)

@@ -1,27 +1,27 @@
-"""The quantizations of LiteRT files: what each stores, and what its files are held to."""
+"""The quantizations of LiteRT files: how weights are stored, and which errors are tolerated."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class Quantization:
-    """One way to store the weights of a file, and everything that follows from it.
+    """A way to store the weights of a file, and the required accuracy of its outputs.
 
     Attributes:
-        name: str or None, as `to_litert` takes it.
-        weight_dtype: str, of the weights that are stored.
-        mask_constant: float, what masks add to scores.
-        weight_ratio: float, bytes of the stored weights per byte of them in float32.
-        peak_ratio: float, the same of the largest file on the way to the final one.
-        tolerance: float, the largest absolute error allowed, per unit of the largest output (at
-            least 1); None where files are held to an agreement instead.
-        agreement: float, the least share of positions with the model's largest entry, on given
-            examples; None where a tolerance says it all.
-        cosine: float, the least mean cosine of vectors with the model's, on given examples; None
-            where a tolerance says it all.
-        quantizes_activations: bool, whether activations are rounded, too, by ranges that are
+        name: str or None, the value of `quantization` in `to_litert`.
+        weight_dtype: str, the dtype of the stored weights.
+        mask_constant: float, the value that masks add to attention scores.
+        weight_ratio: float, the size of the stored weights relative to float32.
+        peak_ratio: float, the size of the largest intermediate file relative to float32.
+        tolerance: float, the maximum absolute error, relative to the largest absolute output (or to
+            1 if that is smaller). None if `agreement` and `cosine` are checked instead.
+        agreement: float, the minimum share of positions where the argmax is the same as that of the
+            model, on the user's examples. None does not check it.
+        cosine: float, the minimum mean cosine between vectors of the file and of the model, on the
+            user's examples. None does not check it.
+        quantizes_activations: bool, whether activations are quantized, too, with ranges that are
             measured on calibration data.
-        advice: str, a way out for the end of an error.
+        advice: str, a sentence that is added to the messages of errors about accuracy.
     """
 
     name: str | None
@@ -37,11 +37,11 @@ class Quantization:
 
     @property
     def has_scales(self):
-        """Whether weights are integers with scales."""
+        """Return whether weights are stored as integers with scales."""
         return self.weight_dtype == "int8"
 
 
-# The runtimes reach the tolerances with an order of magnitude to spare.
+# Measured errors are an order of magnitude below the tolerances.
 FLOAT32 = Quantization(
     name=None,
     weight_dtype="float32",
@@ -53,13 +53,13 @@ FLOAT32 = Quantization(
 FLOAT16 = Quantization(
     name="float16",
     weight_dtype="float16",
-    mask_constant=-1e4,  # float16 ends at 65504
+    mask_constant=-1e4,  # the largest float16 is 65504
     weight_ratio=0.5,
     peak_ratio=0.5,
     tolerance=1e-2,
 )
-# Trained classifiers keep an agreement of 1.0 with int8 weights and of 0.97 or more in full int8;
-# vectors keep a cosine of 0.99 or more.
+# For trained classifiers, the measured agreement is 1.0 with int8 weights, and at least 0.97 with
+# full int8. For vectors, the measured cosine is at least 0.99.
 INT8_WEIGHTS = Quantization(
     name="int8_weights",
     weight_dtype="int8",
@@ -72,13 +72,13 @@ INT8_WEIGHTS = Quantization(
 INT8 = Quantization(
     name="int8",
     weight_dtype="int8",
-    # The constant sets the scale of the scores: -1e4 leaves no levels for the scores themselves,
-    # and takes the agreement down to 0.64.
+    # The constant determines the scale of the scores. With -1e4 all scores would be rounded to a
+    # few levels, and the agreement would fall to 0.64.
     mask_constant=-100.0,
     weight_ratio=0.3,
-    peak_ratio=1.0,  # the file that is calibrated
+    peak_ratio=1.0,  # the calibrated file
     agreement=0.8,
-    cosine=0.95,  # 0.73 for a text encoder whose activations have a few very large entries
+    cosine=0.95,  # text encoders with a few very large activations fail this check (0.73)
     quantizes_activations=True,
     advice=' Use quantization="int8_weights", which leaves the activations in floats.',
 )
@@ -87,17 +87,18 @@ QUANTIZATIONS = {one.name: one for one in (FLOAT32, FLOAT16, INT8_WEIGHTS, INT8)
 
 
 def get_quantization(name):
-    """The `Quantization` called `name`; a ValueError for an unknown name lists the known ones."""
+    """Return the `Quantization` called `name`. Raise a ValueError for an unknown name."""
     if name not in QUANTIZATIONS:
-        known = ", ".join(map(repr, QUANTIZATIONS))
-        raise ValueError(f"quantization={name!r} is unknown. Known: {known}.")
+        names = ", ".join(map(repr, QUANTIZATIONS))
+        raise ValueError(f"quantization={name!r} is unknown. Use one of {names}.")
     return QUANTIZATIONS[name]
 
 
 def find_quantization(dtypes):
-    """Return the `Quantization` of a file with constants of `dtypes`, a set of str.
+    """Return the `Quantization` of a file, as far as the dtypes of its constants reveal it.
 
-    Both kinds of int8 store the same; they count as `INT8_WEIGHTS`.
+    `dtypes` is a set of str. For a file in full int8, the result is `INT8_WEIGHTS`, because the
+    dtypes are the same.
     """
     for one in (INT8_WEIGHTS, FLOAT16):
         if one.weight_dtype in dtypes:

@@ -1,11 +1,8 @@
-"""Export to a SavedModel, the format of TensorFlow Serving, and reading one."""
+"""Export to SavedModel, the format of TensorFlow Serving, and read signatures of SavedModels."""
 
 import collections
 import math
-import os
 import pathlib
-import subprocess
-import sys
 import tempfile
 
 import numpy as np
@@ -22,7 +19,7 @@ from keras_attention.files.io import make_workplace
 from keras_attention.files.manifest import measure_file
 
 _SCRIPT = pathlib.Path(__file__).with_name("saved_model_process.py")
-_SECONDS = 600
+_TIMEOUT = 600  # seconds
 
 
 def to_saved_model(
@@ -35,32 +32,34 @@ def to_saved_model(
     metadata=None,
     generate=None,
 ):
-    """Writes `model` as a SavedModel that runs with TensorFlow alone, and proves that it does.
+    """Export a model to a SavedModel that runs without Keras, and check its results.
 
-    The folder has one signature, `serving_default`. It takes the model's inputs by name and
-    returns its outputs by name: the keys of a dict, or the names of the output layers. Integers
-    are int32 there, and so are bool inputs and outputs (1 and 0). The folder is read back in a
-    new process without Keras (a few seconds), and what it computes there is compared with the
-    model.
+    The SavedModel has one signature, `serving_default`, with named inputs and outputs. The names
+    are the keys if the model has a dict of inputs or outputs, and otherwise the names of the input
+    tensors and output layers. Integers and bools are int32 in the file (True is 1). The export
+    loads the SavedModel in a new process without Keras, which takes a few seconds, and compares the
+    outputs with those of the model.
 
     Args:
-        model: a functional `keras.Model` with one input, a list or a dict of them. One that
-            computes in reduced precision is exported in float32.
-        path: the folder to write. A SavedModel that is there already is replaced when the new one
-            has passed all checks, not before.
-        batch_size, sequence_length: int fixes the batch axis, or every other free axis; None
-            leaves it free.
-        examples: inputs to check with, a batch or an iterable of batches (dicts of arrays, or
-            an array where there is one input). Made up from the embeddings' sizes if None.
-        metadata: dict for `manifest.json` beside the folder: labels, vocabulary, lengths.
-        generate: for models that generate, as in `to_litert`; the signatures are then those of
-            `docs/on-device.md`.
+        model: functional `keras.Model` with a single input, or a list or dict of inputs. If it
+            computes in a lower precision, it is exported in float32.
+        path: path of the folder to write. An existing SavedModel is only replaced after the new one
+            has passed all checks.
+        batch_size: int, a fixed batch size. None keeps the batch axis dynamic.
+        sequence_length: int, a fixed size for all other dynamic axes. None keeps them dynamic.
+        examples: inputs for comparing the file with the model: one batch, or an iterable of
+            batches. A batch is a dict of arrays, or an array if the model has a single input. None
+            makes random inputs.
+        metadata: dict of additional entries for `manifest.json`, which is written to the parent
+            folder of `path`, such as labels, vocabulary and lengths.
+        generate: a `Generation` or its sampler, for a model that generates text, or None. The
+            signatures of such models are specified in `docs/on-device/generating.md`.
 
     Returns:
-        `ExportReport`.
+        An `ExportReport`.
 
     Raises:
-        ExportError: if the model cannot be exported, or the file computes something else.
+        ExportError: the model cannot be exported, or the results of the file differ.
 
     ```python
     import tempfile
@@ -93,19 +92,29 @@ def _check_path(path):
     path = pathlib.Path(path)
     manifest.check_target(path)
     if path.suffix == ".tflite":
-        raise ValueError(f"path={str(path)!r} names a LiteRT file: a SavedModel is a folder.")
+        raise ValueError(
+            f"path={str(path)!r} names a LiteRT file. A SavedModel is a folder. Leave .tflite out."
+        )
     occupied = path.is_file() or (path.is_dir() and any(path.iterdir()))
     if occupied and not (path / "saved_model.pb").is_file():
-        raise ValueError(f"path={str(path)!r} exists and is no SavedModel; it is left as it is.")
+        raise ValueError(
+            f"path={str(path)!r} exists and is not a SavedModel. Nothing was changed. Use another "
+            "path, or remove the file or folder."
+        )
     return path
 
 
 def _check_folder(exportable, new, path, owned):
-    """The `ExportReport` of the folder `new`, which goes to `path`; ExportError where it fails."""
+    """Check a new SavedModel, and return its `ExportReport`.
+
+    The SavedModel is still at the temporary path `new`. The report has the final path, `path`.
+    `exportable` is the `Exportable`, and `owned` the number of values in the variables of the
+    model.
+    """
     signatures, ops = read_saved_model(new)
     signatures = exportable.order_signatures(signatures)
     stored = count_values(new)
-    if not owned <= stored <= owned + 1:  # the checkpoint's own index may count as one value
+    if not owned <= stored <= owned + 1:  # the index of the checkpoint may count as one value
         raise ExportError(f"The checkpoint holds {stored} values for {owned} of the model.")
     return ExportReport(
         path=str(path),
@@ -116,7 +125,7 @@ def _check_folder(exportable, new, path, owned):
         weights_bytes=count_weight_bytes(exportable.model),
         parity=tuple(_measure(exportable, new)),
         checks=(
-            "the shapes are those asked for",
+            "the file has the requested shapes",
             "every variable is stored once",
             "runs in a new process without Keras, called by name",
             f"equals the model in {exportable.num_batches} batches",
@@ -136,20 +145,21 @@ def _measure(exportable, folder):
     results = run_without_keras(folder, [(name, case.inputs) for name, case in cases])
     measured = []
     for (name, case), outputs in zip(cases, results, strict=True):
-        found = measure_parity(case, outputs, signature=name, runtime="TensorFlow")
-        check_parity(case, found, tolerance=SAVED_MODEL_TOLERANCE)
-        measured += found
+        parity = measure_parity(case, outputs, signature=name, runtime="TensorFlow")
+        check_parity(case, parity, tolerance=SAVED_MODEL_TOLERANCE)
+        measured += parity
     return measured
 
 
 def run_without_keras(folder, calls):
-    """Runs signatures of the SavedModel in `folder` in a new process that cannot import Keras.
+    """Run signatures of a SavedModel in a new process that cannot import Keras.
 
     Args:
-        calls: list of (name of a signature, its inputs: dict of arrays).
+        folder: path of the SavedModel.
+        calls: list of tuples (name of a signature, dict of input arrays).
 
     Returns:
-        The outputs, a dict of arrays for each call.
+        A list with a dict of output arrays for each call.
     """
     with tempfile.TemporaryDirectory() as workplace:
         inputs, outputs = (str(pathlib.Path(workplace) / f"{n}.npz") for n in ("in", "out"))
@@ -159,32 +169,23 @@ def run_without_keras(folder, calls):
             for name, array in batch.items()
         }
         np.savez(inputs, **arrays)
-        _start([str(folder), inputs, outputs])
+        done = backend.run_script(_SCRIPT, folder, inputs, outputs, timeout=_TIMEOUT)
+        if done.returncode:
+            lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+            raise ExportError(f"The SavedModel does not run without Keras: {lines[-1]}")
         results = [{} for _ in calls]
-        with np.load(outputs) as found:
-            for key in found:
+        with np.load(outputs) as arrays:
+            for key in arrays:
                 _, i, name = key.split("|")
-                results[int(i)][name] = found[key]
+                results[int(i)][name] = arrays[key]
     return results
 
 
-def _start(arguments):
-    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
-    # -P: the script's own folder must not come first on the path of the new process.
-    done = subprocess.run(
-        [sys.executable, "-P", str(_SCRIPT), *arguments],
-        env=os.environ | quiet,
-        capture_output=True,
-        text=True,
-        timeout=_SECONDS,
-    )
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-        raise ExportError(f"The SavedModel does not run without Keras: {lines[-1]}")
-
-
 def read_saved_model(folder):
-    """Return the signatures of a SavedModel, and its ops by kind."""
+    """Return the signatures of a SavedModel, and a dict from the type of each op to its count.
+
+    `folder` is its path. Signatures are a tuple of `Signature`, the functions in the file.
+    """
     backend.import_tensorflow()
     from tensorflow.core.protobuf import saved_model_pb2
 
@@ -193,18 +194,18 @@ def read_saved_model(folder):
     try:
         message.ParseFromString(path.read_bytes())
         graph = message.meta_graphs[0]
-    except Exception as error:  # protobuf's DecodeError has moved between its versions
-        raise ValueError(f"{path} is damaged: it cannot be parsed.") from error
+    except Exception as error:  # the class of protobuf's DecodeError depends on its version
+        raise ValueError(f"{path} is damaged and cannot be read. Export it again.") from error
     signatures = tuple(
         Signature(name, _tensors(entry.inputs), _tensors(entry.outputs))
         for name, entry in graph.signature_def.items()
-        if not name.startswith("__")  # TensorFlow's own, such as __saved_model_init_op
+        if not name.startswith("__")  # TensorFlow's own signatures, such as __saved_model_init_op
     )
     return signatures, _ops(graph.graph_def.library.function)
 
 
 def count_values(folder):
-    """How many numbers the checkpoint of a SavedModel holds."""
+    """Return the total number of values in the checkpoint of a SavedModel."""
     tf = backend.import_tensorflow()
     shapes = tf.train.load_checkpoint(f"{folder}/variables/variables").get_variable_to_shape_map()
     return sum(math.prod(shape) for shape in shapes.values())

@@ -1,7 +1,8 @@
-"""Runs a SavedModel in a process that can import neither Keras nor this package.
+"""Script that runs a SavedModel in a process that can import neither Keras nor this package.
 
-A script, started by `saved_model.py` with three paths: the SavedModel, the inputs (.npz with keys
-`signature|case|name`) and where to write the outputs, in the same form.
+`saved_model.py` starts this script with three paths: the SavedModel, a file with the inputs (.npz
+with keys `signature|case|name`), and a file that the script writes the outputs to (in the same
+form).
 """
 
 import sys
@@ -10,7 +11,7 @@ BLOCKED = ("keras", "keras_attention", "keras_hub", "keras_nlp", "tf_keras")
 
 
 def main(folder, inputs, outputs):
-    sys.modules.update(dict.fromkeys(BLOCKED))  # importing a None fails, as if not installed
+    sys.modules.update(dict.fromkeys(BLOCKED))  # makes their import fail
     import numpy as np
     import tensorflow as tf
 

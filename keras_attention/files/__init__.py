@@ -1,1 +1,1 @@
-"""Files of a model, written whole or not at all and read with bounds, and optional libraries."""
+"""Read and write the files of models safely, and import optional libraries."""

@@ -1,4 +1,8 @@
-"""Imports of optional libraries, whose error names the extra that installs them."""
+"""Import optional libraries, with an ImportError that says how to install them.
+
+The argument `function` is the name of the function of `ka.data` that needs the library, for the
+error.
+"""
 
 import importlib
 
@@ -12,13 +16,13 @@ def import_tfds(function):
 
 
 def import_babel(function):
-    """Import Babel together with `babel.dates`."""
+    """Import Babel together with `babel.dates`, for the function of `ka.data` with this name."""
     _import("babel.dates", function, "Babel")
     return importlib.import_module("babel")
 
 
 def import_pillow(function):
-    """Import Pillow's module `Image`."""
+    """Import Pillow's module `Image`, for the function of `ka.data` with this name."""
     return _import("PIL.Image", function, "Pillow")
 
 
@@ -27,7 +31,7 @@ def import_sentencepiece(function):
 
 
 def import_sentencepiece_messages(function):
-    """Import the messages that make up SentencePiece's models."""
+    """Import the protobuf messages of SentencePiece's files, for this function of `ka.data`."""
     module = "sentencepiece.sentencepiece_model_pb2"
     return _import(module, function, "SentencePiece", extra="nlp")
 
@@ -41,7 +45,7 @@ def import_soundfile(function):
 
 
 def import_resampling(function):
-    """Import `scipy.signal`."""
+    """Import `scipy.signal`, for the function of `ka.data` with this name."""
     return _import("scipy.signal", function, "SciPy", extra="speech")
 
 
@@ -58,7 +62,17 @@ def _import(module, function, name, extra="data"):
 
 
 def import_extra(module, feature, name, extra):
-    """Import a module of the library `name`, which `feature` needs and an extra installs."""
+    """Import and return a module of an optional library.
+
+    If the library is not installed, the ImportError says how to install it.
+
+    Args:
+        module: str, the module to import, such as `"PIL.Image"`.
+        feature: str, the feature that needs it, such as `"ka.data.from_coco"`.
+        name: str, the name of the library for readers, such as `"Pillow"`.
+        extra: str, the name in the brackets of `pip install 'keras-attention-zoo[data]'`, such as
+            `"data"`.
+    """
     try:
         return importlib.import_module(module)
     except ImportError as error:

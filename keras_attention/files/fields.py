@@ -1,4 +1,4 @@
-"""The fields of a JSON object in a file, each checked when it is read."""
+"""`Fields`: the fields of a JSON object in a file, each validated when it is read."""
 
 import collections.abc
 import contextlib
@@ -9,70 +9,70 @@ import pathlib
 from keras_attention.files.io import path_inside, quote_value, read_json
 from keras_attention.files.word_pattern import check_pattern
 
-# More than any use of this package needs, and little enough for the memory of a small machine.
-MOST_TOKENS = 1 << 20  # of a text, or of what is written
+# Limits: more than any use of this package needs, but small enough for little memory.
+MOST_TOKENS = 1 << 20  # in one text
 MOST_BEAMS = 1 << 10
 MOST_ID = (1 << 31) - 1
-MOST_PIXELS = 1 << 14  # of a side
+MOST_PIXELS = 1 << 14  # per side of an image
 MOST_EPOCHS = 1_000_000
 MOST_NUMBER = 1e300
-MOST_LAYERS = 1000  # of a model; no published one has as many
-OFF = (None, False, {}, [], 0, 0.0)  # what a setting is that asks for nothing
+MOST_LAYERS = 1000  # more than any published model has
+OFF = (None, False, {}, [], 0, 0.0)  # values that turn a setting off
 
 _REQUIRED = object()
 
 
 class Fields:
-    """The values of a JSON object. Errors name the file, the field and what was expected.
+    """A reader of the fields of a JSON object, whose errors name file, field and expected value.
 
-    Files come from anywhere: one may be damaged, or written to do harm. So a field has a type, a
-    number has bounds, and a name is of a file beside this one.
+    A file may be damaged or malicious. So each method checks the type of a field, the bounds of
+    numbers, and that file names do not lead out of the folder of the file.
+
+    A method that reads a field has the argument `name`, the name of the field. Many also have the
+    argument `default`, which they return if the field is missing or null. Without a default, such a
+    field is an error.
 
     Args:
-        path: the file.
-        values: its content. Anything but an object (a dict) is an error.
-        within: str, the name of the field that `values` stands in, or empty for the whole file.
-        ignored: names of fields that do not matter, for `finish`.
-        error_class: ValueError, or a class of it.
-
-    ```python
-    from keras_attention.files.fields import Fields
-
-    fields = Fields("model/manifest.json", {"task": "sequence_labeler", "maximum_length": 10**12})
-    assert fields.text("task") == "sequence_labeler"
-    try:
-        fields.whole("maximum_length", most=512)
-    except ValueError as error:
-        assert "manifest.json: maximum_length is 1000000000000: expected a whole" in str(error)
-    ```
+        path: path of the JSON file, for errors.
+        values: dict, the object. Another type raises an error.
+        within: str, the name of the field of the file that holds the object, such as
+            `"preprocessing.tokenizer"`. Empty if the object is the whole file.
+        ignored: names of fields that may stay unread. The method `finish` raises an error if
+            another field was not read.
+        error_class: ValueError or a subclass, the class of all errors.
     """
 
     def __init__(self, path, values, within="", *, ignored=(), error_class=ValueError):
         self.path, self.within, self.values = pathlib.Path(path), within, values
         self.ignored, self.seen, self.error_class = {*ignored}, {*ignored}, error_class
         if not isinstance(values, dict):
-            what = f"{within} is" if within else "it holds"
-            raise error_class(f"{path}: {what} {quote_value(values)}: expected an object, {{...}}.")
+            subject = f"{within} is" if within else "it holds"
+            raise error_class(
+                f"{path}: {subject} {quote_value(values)}: expected an object, {{...}}."
+            )
 
     @classmethod
     def read(cls, path):
-        """Read the object in the file `path`."""
+        """Return the `Fields` of the JSON file `path`, which must hold an object."""
         return cls(path, read_json(path))
 
     def __contains__(self, name):
         return name in self.values
 
-    def owner(self, name):
-        """Return the name of a field in errors."""
+    def locate(self, name):
+        """Return path and full name of a field for errors, such as `"config.json: rope.type"`."""
         return f"{self.path}: {self._full(name)}"
 
     def _full(self, name):
         return f"{self.within}.{name}" if self.within else name
 
     def error(self, name, expected):
-        """Make the error for a field with a wrong value."""
-        found = f"is {quote_value(self.values[name])}" if name in self.values else "is not there"
-        return self.error_class(f"{self.owner(name)} {found}: expected {expected}.")
+        """Return an exception for a field with a wrong value.
+
+        `expected` describes a correct value, such as "a list of different strings".
+        """
+        state = f"is {quote_value(self.values[name])}" if name in self.values else "is not there"
+        return self.error_class(f"{self.locate(name)} {state}: expected {expected}.")
 
     def _value(self, name, default, fits, expected):
         value = self.get(name)
@@ -83,96 +83,99 @@ class Fields:
         return value
 
     def get(self, name, default=None):
-        """Read any value; `default` where it is missing or null."""
+        """Return the field `name` of any type, or `default` if it is missing or null."""
         self.seen.add(name)
         value = self.values.get(name)
         return default if value is None else value
 
     def need(self, name):
-        """Read any value, which has to be there."""
+        """Return the field `name` of any type, or raise an error if it is missing or null."""
         return self._value(name, _REQUIRED, lambda x: x is not None, "a value")
 
     def object(self, name, default=_REQUIRED, ignored=()):
-        """Read the fields of an object in this one."""
+        """Return the field `name`, which must be a JSON object, as `Fields`.
+
+        `ignored` are names of fields of this object that may stay unread (see `finish`).
+        """
         value = self.get(name, {} if default is _REQUIRED else default)
         if name not in self.values and default is _REQUIRED:
             raise self.error(name, "an object, {...}")
-        ignored = self.ignored | {*ignored}
-        return Fields(
-            self.path, value, self._full(name), ignored=ignored, error_class=self.error_class
-        )
+        return self._make(value, self._full(name), self.ignored | {*ignored})
 
     def entries(self, name):
-        """Read a list of anything. `entry` gives the fields of one that is an object."""
+        """Return the field `name`, which must be a list. `entry` reads an object in the list."""
         return self._value(name, _REQUIRED, lambda x: isinstance(x, list), "a list")
 
     def entry(self, name, k):
-        """Read the fields of the object number `k` in a list."""
-        where = f"{self._full(name)}[{k}]"
-        return Fields(self.path, self.values[name][k], where, error_class=self.error_class)
+        """Return object `k` (0-based) in the list `name` as `Fields`."""
+        return self._make(self.values[name][k], f"{self._full(name)}[{k}]", ())
 
     def part(self, values):
-        """Return `values`, some of the fields, as `Fields` of the same name."""
-        return Fields(
-            self.path, values, self.within, ignored=self.seen, error_class=self.error_class
-        )
+        """Return `Fields` of another dict, `values`, whose errors name the same file and object."""
+        return self._make(values, self.within, self.seen)
+
+    def _make(self, values, within, ignored):
+        return Fields(self.path, values, within, ignored=ignored, error_class=self.error_class)
 
     def refuse(self, *names):
-        """Refuse settings that are anything but off."""
+        """Raise an error if one of these fields has a value that turns a setting on.
+
+        A setting is off if its field is missing or in `OFF`, such as false or 0.
+        """
         for name in names:
             if self.get(name) not in OFF:
-                raise self.error(name, "none, which is all that is loaded")
+                raise self.error(name, "none. Another value is not supported")
 
     def finish(self):
-        """Refuse a field that nothing has read, for it may matter."""
+        """Raise an error if a field was not read, because its setting might change the model.
+
+        Fields in `ignored`, and fields that are off (see `refuse`), need not be read.
+        """
         unread = {k: v for k, v in self.values.items() if k not in self.seen and v not in OFF}
         if unread:
             name = min(unread)
             kind = self.values.get("model_type") or self.values.get("architecture")
             raise self.error_class(
-                f"{self.path} says {name}={unread[name]!r:.80}, which no loader of a {kind} knows: "
-                "it may mean another model than would be built."
+                f"{self.path} says {name}={unread[name]!r:.80}, a setting that the loader of a "
+                f"{kind} does not support. The model might differ from the original."
             )
 
     def token_id(self, name, default=_REQUIRED):
-        """Read the id of a token."""
+        """Return the field `name`, which must be the id of a token, an int of at least 0."""
         return self.whole(name, default, least=0)
 
     def layers(self, name, default=_REQUIRED):
-        """Read a number of layers, each of which takes time and memory."""
+        """Return the field `name`, which must be a number of layers, from 1 to `MOST_LAYERS`."""
         return self.whole(name, default, most=MOST_LAYERS)
 
     def whole(self, name, default=_REQUIRED, *, least=1, most=MOST_ID):
-        """Read an int from `least` to `most`."""
+        """Return the field `name`, which must be an int from `least` to `most`."""
         expected = f"a whole number from {least} to {most}"
         return self._value(name, default, lambda x: _is_whole(x) and least <= x <= most, expected)
 
     def wholes(self, name, count, *, most, least=1):
-        """Read a list of `count` ints from `least` to `most`."""
+        """Return the field `name`, which must be a list of `count` ints from `least` to `most`."""
         expected = f"{count} whole numbers from {least} to {most}"
-
-        def fit(value):
-            right = isinstance(value, list) and len(value) == count
-            return right and all(_is_whole(x) and least <= x <= most for x in value)
-
-        return self._value(name, _REQUIRED, fit, expected)
+        return self._list(name, count, lambda x: _is_whole(x) and least <= x <= most, expected)
 
     def numbers(self, name, count, *, least, most):
-        """Read a list of `count` numbers from `least` to `most`."""
+        """Return the field `name`, a list of `count` numbers from `least` to `most`."""
         expected = f"{count} numbers from {least} to {most}"
+        return self._list(name, count, lambda x: _is_real(x) and least <= x <= most, expected)
 
+    def _list(self, name, count, fits, expected):
         def fit(value):
-            right = isinstance(value, list) and len(value) == count
-            return right and all(_is_real(x) and least <= x <= most for x in value)
+            return isinstance(value, list) and len(value) == count and all(map(fits, value))
 
         return self._value(name, _REQUIRED, fit, expected)
 
     def number(
         self, name, default=_REQUIRED, *, above=-math.inf, least=None, most=MOST_NUMBER, finite=True
     ):
-        """Read an int or float above `above`, from `least` to `most`.
+        """Return the field `name`, a number within the bounds.
 
-        With `finite=False` it may also be NaN or infinite.
+        `above` is an exclusive bound, `least` and `most` are inclusive. With `finite=False` any
+        number is allowed, also infinity.
         """
         expected = "a number" + ("" if above == -math.inf else f" above {above}")
         expected += "" if least is None else f" of at least {least}"
@@ -187,15 +190,18 @@ class Fields:
         return self._value(name, default, fit, expected)
 
     def flag(self, name, default=_REQUIRED):
-        """Read a bool."""
+        """Return the field `name`, which must be a bool."""
         return self._value(name, default, lambda x: isinstance(x, bool), "true or false")
 
     def text(self, name, default=_REQUIRED):
-        """Read a str."""
+        """Return the field `name`, which must be a string."""
         return self._value(name, default, lambda x: isinstance(x, str), "a string")
 
     def pattern(self, name, default=_REQUIRED):
-        """Return a regular expression that `check_pattern` accepts."""
+        """Return the field `name`, a regular expression whose matches are the words of a text.
+
+        It must have no capturing groups and must not match the empty string.
+        """
 
         def fit(value):
             with contextlib.suppress(ValueError):
@@ -205,7 +211,7 @@ class Fields:
         return self._value(name, default, fit, expected)
 
     def texts(self, name):
-        """Read a list of at least one str, all different."""
+        """Return the field `name`, which must be a list of one or more different strings."""
 
         def fit(value):
             right = isinstance(value, list) and value and all(isinstance(x, str) for x in value)
@@ -214,7 +220,10 @@ class Fields:
         return self._value(name, _REQUIRED, fit, "a list of different strings")
 
     def one_of(self, name, choices, default=_REQUIRED):
-        """Read one of `choices`. Of a dict it is a key, and its entry is returned."""
+        """Return the value of the field `name`, which must be in the list `choices`.
+
+        If `choices` is a dict, the value must be one of its keys, and `choices[value]` is returned.
+        """
         expected = f"one of {', '.join(map(str, choices))}"
 
         def fit(value):
@@ -224,23 +233,26 @@ class Fields:
         return choices[value] if isinstance(choices, dict) else value
 
     def each_of(self, name, choices, default):
-        """Read a list, each entry of which is one of `choices`, which are str."""
+        """Return the field `name`, a list of strings, all of which must be in `choices`."""
         values = self.get(name, default)
         for value in values:
             if value not in choices:
                 expected = f"some of {', '.join(choices)}"
                 raise self.error_class(
-                    f"{self.owner(name)} holds {quote_value(value)}: expected {expected}."
+                    f"{self.locate(name)} holds {quote_value(value)}: expected {expected}."
                 )
         return values
 
     def file(self, name, default=_REQUIRED):
-        """Read the path of a file in the same folder. See `path_inside`."""
+        """Return the path of the file that the field `name` names.
+
+        The file must be in the folder of the JSON file.
+        """
         if self.values.get(name) is None and default is not _REQUIRED:
             return default
         if name not in self.values:
-            raise self.error(name, "the plain name of a file beside it")
-        return path_inside(self.path.parent, self.values[name], self.owner(name))
+            raise self.error(name, "the plain name of a file in the same folder")
+        return path_inside(self.path.parent, self.values[name], self.locate(name))
 
 
 def _is_whole(value):

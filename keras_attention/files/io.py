@@ -1,4 +1,4 @@
-"""Files written whole or not at all, JSON read with bounds, and names that stay inside a folder."""
+"""Write files atomically, read JSON of limited depth, and check file names."""
 
 import contextlib
 import glob
@@ -13,16 +13,18 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-MOST_DEPTH = 64  # of JSON
+MOST_DEPTH = 64  # nesting of JSON
 UNFINISHED = ".unfinished"  # suffix of files and folders that are being written
 _PREVIOUS = ".previous"
 
 
 def write_whole(path, content, before=None):
-    """Write the bytes `content` under a temporary name, then move the file into place.
+    """Write a file atomically: write it under a temporary name, then move it to `path`.
 
     Args:
-        before: function, called when all bytes are written, before the move.
+        path: str or path of the file.
+        content: bytes, the new content.
+        before: function without arguments, called between writing and moving. None calls nothing.
     """
     path = pathlib.Path(path)
     unfinished = _name_unfinished(path)
@@ -38,17 +40,23 @@ def write_whole(path, content, before=None):
 
 
 def write_json(path, content, before=None):
+    """Write `content`, any object that JSON can hold, to a file atomically, like `write_whole`.
+
+    `before` is a function that is called before the file is replaced, or None.
+    """
     text = json.dumps(content, indent=2, ensure_ascii=False)
     write_whole(path, (text + "\n").encode("utf-8"), before)
 
 
 @contextlib.contextmanager
 def make_workplace(path):
-    """Yield a path to write a file or folder to, which `move_into_place` then moves to `path`.
+    """Yield a temporary path for a file or folder that is later moved to `path`.
 
-    It is in a folder of its own beside `path`, so that the move is one rename. The folder is
-    removed at the end of the block, and after an error also the folders that were made for `path`.
-    The next process that works here removes the leftovers of a killed one.
+    Write it inside the `with` block, then call `move_into_place`, so that `path` is never half
+    written. The temporary path is in a new folder next to `path`, so that the move is a single
+    rename. This folder is removed at the end of the `with` block. After an error, the parent
+    folders that were created for `path` are removed, too. If a process is killed, the next call for
+    the same `path` removes its temporary folder.
     """
     path = pathlib.Path(path)
     made = [p for p in path.parents if not p.exists()]  # innermost first
@@ -76,16 +84,17 @@ def make_workplace(path):
 
 
 def move_into_place(new, path):
-    """Rename the file or folder `new` to `path`, and replace an old one.
+    """Rename the file or folder `new` to `path`, and replace an existing one.
 
-    Both are on one disk. An old folder is moved aside first, beside `new`.
+    Both must be on the same disk. An existing folder is first moved next to `new`, and moved back
+    if the rename fails.
     """
     new, path = pathlib.Path(new), pathlib.Path(path)
     if not path.is_dir():
         os.replace(new, path)
         return
     previous = new.with_name(_PREVIOUS)
-    os.rename(path, previous)  # a folder that is not empty cannot be replaced in one step
+    os.rename(path, previous)  # `os.replace` cannot replace a folder that is not empty
     try:
         os.rename(new, path)
     except BaseException:
@@ -94,12 +103,15 @@ def move_into_place(new, path):
 
 
 def _name_unfinished(path):
-    """Return a new name beside `path`, cut because names have a longest length."""
+    """Return a new temporary path next to `path`, with at most 40 characters of its name."""
     return path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}{UNFINISHED}")
 
 
 def _remove_leftovers(path):
-    """Remove workplaces for `path` of dead processes, and put back the file they replaced."""
+    """Remove the temporary folders that killed processes left next to `path`.
+
+    If such a process had moved the existing folder at `path` away, move this folder back.
+    """
     start = glob.escape(f".{path.name[:40]}.")
     for folder in path.parent.glob(f"{start}{'?' * 8}{UNFINISHED}"):
         lock = _try_lock(folder) if folder.is_dir() else None
@@ -107,18 +119,18 @@ def _remove_leftovers(path):
             continue
         if (folder / _PREVIOUS).exists() and not path.exists():
             os.rename(folder / _PREVIOUS, path)
-        with contextlib.suppress(FileNotFoundError):  # the process that made it removed it just now
+        with contextlib.suppress(FileNotFoundError):  # the process that created it just removed it
             shutil.rmtree(folder)
         os.close(lock)
 
 
 @contextlib.contextmanager
 def lock_folder(folder):
-    """Let one writer at a time, of all processes and threads, change what `folder` holds.
+    """Lock `folder`, so that only one process or thread at a time changes its content.
 
-    The lock ends with its process, however that ends. Unlike the library filelock it leaves no file
-    behind. Yields whether it locks: Windows and some network disks have no such locks. It must not
-    be taken twice.
+    Yield True if the folder is locked, and False on Windows and network disks without such locks.
+    The lock needs no file, and is released when the process ends. Do not lock a folder twice in one
+    thread, which would wait forever.
     """
     if fcntl is None:
         yield False
@@ -127,19 +139,19 @@ def lock_folder(folder):
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            alone = True
+            locked = True
         except OSError:
-            alone = False
-        yield alone
+            locked = False
+        yield locked
     finally:
         os.close(descriptor)
 
 
 def _try_lock(folder):
-    """Lock `folder` and return the descriptor, or None without a lock.
+    """Lock `folder` without waiting, and return its file descriptor, or None if that fails.
 
-    Another process may hold the lock, the folder may be gone, or the system may lack such locks.
-    Closing the descriptor, or the end of the process, releases the lock.
+    Locking fails if another process holds the lock, the folder does not exist, or the system lacks
+    such locks. The lock is released when the descriptor is closed or the process ends.
     """
     if fcntl is None:
         return None
@@ -156,18 +168,20 @@ def _try_lock(folder):
 
 
 def read_json(path):
-    """Read the JSON file `path`, of any type. Errors name the file."""
+    """Read a JSON file, and return its content, which may be of any type. Errors name the file."""
     content = read_bytes(path)
     try:
         return parse_json(content.decode("utf-8-sig"))
     except ValueError as error:
-        raise ValueError(f"{path} is not valid JSON: {error}. Mend or remove it.") from error
+        raise ValueError(f"{path} is not valid JSON: {error}. Fix or remove it.") from error
 
 
 def parse_json(text, make_object=dict):
-    """Do `json.loads` with `make_object` of the pairs of each object.
+    """Parse JSON like `json.loads`, but raise a ValueError if it is nested too deeply.
 
-    Raises a ValueError for every text that is not JSON, or nested too deeply for recursive code.
+    Args:
+        text: str, the JSON to parse.
+        make_object: function from the list of pairs (name, value) of an object to its value.
     """
     try:
         content = json.loads(text, object_pairs_hook=make_object)
@@ -183,7 +197,7 @@ def parse_json(text, make_object=dict):
 
 
 def read_bytes(path):
-    """Read the bytes of a file. The error for a missing file or a folder names it."""
+    """Return the bytes of a file. If the path is missing or a folder, the error names the path."""
     path = pathlib.Path(path)
     try:
         return path.read_bytes()
@@ -192,17 +206,17 @@ def read_bytes(path):
     except IsADirectoryError as error:
         raise IsADirectoryError(f"{path} is a folder: expected a file.") from error
     except ValueError as error:  # a NUL in the name
-        raise ValueError(f"{str(path)!r} is no name of a file.") from error
+        raise ValueError(f"{str(path)!r} is not a valid file name.") from error
 
 
 def leads_outside(name):
-    """Return whether a file name in a data file is absolute or has `..` in it, on any system."""
+    """Return whether a file name is absolute or contains `..`, by POSIX or by Windows rules."""
     paths = pathlib.PurePosixPath(name), pathlib.PureWindowsPath(name)
     return any(path.root or path.drive or ".." in path.parts for path in paths)
 
 
 def is_file(path):
-    """Return whether there is a file of this name, also for names that files cannot have."""
+    """Return whether `path` is an existing file. Invalid names return False."""
     try:
         return pathlib.Path(path).is_file()
     except (OSError, ValueError):  # too long, or with a NUL
@@ -211,7 +225,7 @@ def is_file(path):
 
 @contextlib.contextmanager
 def prefix_errors(path):
-    """Put the name of the file in front of a ValueError about what `path` holds."""
+    """Prefix the message of a ValueError in the `with` block with `path`, a file or a name."""
     try:
         yield
     except ValueError as error:
@@ -219,11 +233,15 @@ def prefix_errors(path):
 
 
 def number_errors(noun, inputs, function):
-    """Yield `function(one)` for each of `inputs`. Of several, a ValueError names the number.
+    """Yield `function(x)` for each `x` in `inputs`.
+
+    If there are several inputs, the message of a ValueError begins with `noun` and the number of
+    the input, such as "Text 2".
 
     Args:
-        noun: str, the word in front of the number, counted from 1: "Text".
-        inputs: list.
+        noun: str, what to call an input, such as "Text".
+        inputs: list. Inputs are numbered from 1.
+        function: function of one input.
     """
     for number, one in enumerate(inputs, start=1):
         with prefix_errors(f"{noun} {number}") if len(inputs) > 1 else contextlib.nullcontext():
@@ -231,49 +249,49 @@ def number_errors(noun, inputs, function):
         yield made
 
 
-def path_inside(folder, name, owner):
-    """Return the path of the file `name` in `folder`, which another file there names.
+def path_inside(folder, name, location):
+    """Return the path of the file `name` in `folder`, where `name` was read from another file.
 
-    A folder may come from anyone, and predictions and errors show what is read. So the name must be
-    that of a file in the folder itself, and no link may lead out of it.
+    A folder may be malicious, and predictions and errors could reveal the content of a file. So a
+    ValueError is raised unless the file is directly in `folder`, even after links are resolved. The
+    file need not exist.
 
     Args:
-        folder: path.
-        name: the name as it was read. It need not be a str.
-        owner: str, where the name stands, for the error: `model/manifest.json:
-            preprocessing.words`.
-
-    Returns:
-        pathlib.Path. The file need not exist.
-
-    Raises:
-        ValueError: it is not a plain name, or names a link that leads out.
+        folder: str or path.
+        name: str, the file name.
+        location: str, the file and the field that hold the name, for the error, such as
+            `"model/manifest.json: preprocessing.words"`.
     """
-    check_plain(name, owner)
+    check_plain(name, location)
     path = pathlib.Path(folder) / name
     try:
         inside = path.resolve().parent == path.parent.resolve()
     except (OSError, RuntimeError) as error:  # links in a circle
-        raise ValueError(f"{owner} is {quote_value(name)}, a link that leads nowhere.") from error
+        raise ValueError(f"{location} is {quote_value(name)}, a broken link.") from error
     if not inside:
         raise ValueError(
-            f"{owner} is {quote_value(name)}, a link that leads out of {folder}. "
+            f"{location} is {quote_value(name)}, a link that leads out of {folder}. "
             "Copy the file itself there."
         )
     return path
 
 
-def check_plain(name, owner):
-    """Refuse a name that is not a plain file name. Arguments are as in `path_inside`."""
+def check_plain(name, location):
+    """Raise a ValueError if `name` is not the name of a file without folders, such as "words.txt".
+
+    `location` is the file and the field that hold the name, for the error, such as
+    `"model/manifest.json: preprocessing.words"`.
+    """
     plain = isinstance(name, str) and name not in ("", ".", "..") and not set(name) & set("/\\:\0")
     if not plain:
         raise ValueError(
-            f"{owner} is {quote_value(name)}: expected the plain name of a file beside it."
+            f"{location} is {quote_value(name)}: expected the plain name of a file in the same "
+            "folder."
         )
 
 
 def quote_value(value):
-    """Return a value of JSON as errors quote it: short, whatever its length and depth."""
+    """Return a short description of a JSON value for error messages, at most 60 characters."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     if value is None or isinstance(value, bool):

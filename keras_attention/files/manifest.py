@@ -1,4 +1,4 @@
-"""`manifest.json` of a model's folder: checked when it is read, changed by one writer at a time."""
+"""Read and change `manifest.json`, which describes the files in the folder of a model."""
 
 import hashlib
 import pathlib
@@ -7,16 +7,22 @@ from keras_attention.files.fields import Fields
 from keras_attention.files.io import UNFINISHED, check_plain, lock_folder, write_json
 
 MANIFEST = "manifest.json"
-PREPROCESSING = "preprocessing"  # the key of the config of a preprocessor
+PREPROCESSING = "preprocessing"  # key of a preprocessor's config
 
 
 def read_manifest(folder, required=False):
-    """Read the manifest in `folder` as a dict, which is empty if there is none.
+    """Return the content of `manifest.json` in `folder` as a dict.
+
+    The entry `"files"` is a dict {file name: dict}, which describes the files of a model.
+
+    Args:
+        folder: str or path of the model's folder.
+        required: bool, whether a missing manifest is an error. Otherwise {} is returned.
 
     Raises:
-        FileNotFoundError: it is `required` and missing.
-        ValueError: it is not a JSON object, or its `files` is not an object of objects under plain
-            names.
+        FileNotFoundError: the manifest is `required` and missing.
+        ValueError: the manifest is not a JSON object, or its entry `"files"` is not an object whose
+            keys are plain file names and whose values are objects.
     """
     path = pathlib.Path(folder) / MANIFEST
     if not (required or path.exists()):
@@ -30,23 +36,31 @@ def read_manifest(folder, required=False):
 
 
 def change_manifest(folder, function, before=None):
-    """Replace the manifest by `function(old content)`, a dict, under a lock.
+    """Replace the content of the manifest by `function(content)`, while the folder is locked.
 
     Args:
-        before: function, called when the new manifest is written, before it is moved into place. It
-            moves the file that the manifest describes.
+        folder: str or path of the model's folder.
+        function: function from the old content to the new content, both dicts.
+        before: function without arguments, called before the new manifest is moved into place, for
+            example to move a file that it describes. None calls nothing.
     """
     folder = pathlib.Path(folder)
-    with lock_folder(folder) as alone:
-        for leftover in folder.glob(f".{MANIFEST}.*{UNFINISHED}") if alone else ():
-            leftover.unlink()  # of a process that was killed
+    with lock_folder(folder) as locked:
+        for leftover in folder.glob(f".{MANIFEST}.*{UNFINISHED}") if locked else ():
+            leftover.unlink()  # from a killed process
         write_json(folder / MANIFEST, function(read_manifest(folder)), before)
 
 
 def record_files(folder, *names, **content):
-    """Write sizes and digests of files in `folder`, and other entries, into the manifest.
+    """Add the sizes and SHA-256 digests of files, and other entries, to the manifest.
 
-    `check_unchanged` compares them when a file is read. Entries of missing files are dropped.
+    `check_unchanged` compares the digests with the files later. Entries of files that no longer
+    exist are dropped.
+
+    Args:
+        folder: str or path of the model's folder.
+        *names: names of files in `folder`.
+        **content: other entries of the manifest, which are added or replaced.
     """
     folder = pathlib.Path(folder)
     entries = {name: {"path": name, **measure_file(folder / name)} for name in names}
@@ -56,39 +70,56 @@ def record_files(folder, *names, **content):
 
 
 def add_files(folder, content, entries):
-    """Return `content`, of a manifest, with `entries` (dict: name -> dict) among its files."""
+    """Return the content of a manifest with `entries` added to its entry `"files"`.
+
+    Entries of files that no longer exist are dropped.
+
+    Args:
+        folder: path of the model's folder.
+        content: dict, the content before.
+        entries: dict {file name: dict that describes the file}.
+    """
     files = content.get("files", {})
     existing = {name: entry for name, entry in files.items() if (folder / name).exists()}
     return {**content, "files": {**existing, **entries}}
 
 
-def save_preprocessing(folder, config, parts):
-    """Write `parts`, {file name: object with a `save`}, and put `config` into the manifest.
+def save_preprocessing(folder, config, contents):
+    """Save the vocabularies of a preprocessor to files, and its config to the manifest.
 
     Args:
-        folder: str or path. It is made if missing.
-        config: dict with its `"kind"`. Other entries of the manifest stay.
+        folder: str or path. It is created if it is missing.
+        config: dict, the entry `"preprocessing"` of the manifest. Its key `"kind"` says which
+            preprocessor it is, such as `"tagger"`.
+        contents: dict {file name: object with a method `save(path)`, such as a vocabulary}.
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, part in parts.items():
-        part.save(folder / name)
-    record_files(folder, *parts, **{PREPROCESSING: config})
+    for name, content in contents.items():
+        content.save(folder / name)
+    record_files(folder, *contents, **{PREPROCESSING: config})
 
 
 def read_preprocessing(folder, kind, *other_kinds):
-    """Return the config of this kind (`"tagger"`, `"classifier"`) in the manifest of `folder`.
+    """Read the config of a preprocessor from the manifest in `folder`, and check its files.
+
+    Args:
+        folder: str or path of the model's folder.
+        kind, *other_kinds: str, the accepted values of `"kind"`, the entry of the config that says
+            which preprocessor it is, such as `"tagger"` or `"classifier"`.
 
     Returns:
-        `Fields`, which check each value when it is read.
+        The `Fields` of the config, which validate each value when it is read.
+
+    Raises:
+        ValueError: the config is missing or of another kind, or a file was changed.
     """
     folder = pathlib.Path(folder)
     content = Fields(folder / MANIFEST, read_manifest(folder, required=True))
     config = content.values.get(PREPROCESSING)
     if not isinstance(config, dict) or config.get("kind") not in (kind, *other_kinds):
         raise ValueError(
-            f"{content.path} says nothing about a {kind}'s preprocessing: {folder} holds "
-            f"no trained {kind}."
+            f"{content.path} has no preprocessing for a {kind}: {folder} holds no trained {kind}."
         )
     for name in _list_texts(config) & content.values.get("files", {}).keys():
         check_unchanged(folder / name)
@@ -96,14 +127,14 @@ def read_preprocessing(folder, kind, *other_kinds):
 
 
 def _list_texts(value):
-    """List every str in nested dicts. The names of files are among them."""
+    """Return the set of all strings in nested dicts. Some of them are names of files."""
     if isinstance(value, dict):
         return set().union(*map(_list_texts, value.values()))
     return {value} if isinstance(value, str) else set()
 
 
 def measure_file(path):
-    """Return a dict with size and SHA-256 of a file, or of all files in a folder."""
+    """Return a dict with the `size` in bytes and the `sha256` of a file or of a whole folder."""
     return {"size": count_bytes(path), "sha256": compute_sha256(path)}
 
 
@@ -113,7 +144,7 @@ def count_bytes(path):
 
 
 def compute_sha256(path):
-    """Compute the SHA-256 of a file, or of the sorted names and contents in a folder."""
+    """Compute the SHA-256 of a file, or of the names and contents of all files in a folder."""
     path = pathlib.Path(path)
     digest = hashlib.sha256()
     for file in _files(path):
@@ -131,24 +162,25 @@ def _files(path):
 
 
 def check_unchanged(path):
-    """Raise a ValueError if the manifest beside a file, or folder, has another digest.
+    """Raise a ValueError if a file or folder differs from its SHA-256 digest in the manifest.
 
-    A file without an entry passes, and so does one beside a manifest of something else.
+    The manifest is in the same folder. If it is missing or damaged, or has no digest of the file,
+    nothing is checked.
     """
     path = pathlib.Path(path)
-    if _is_as_noted(path):
+    if _equals_digest(path):
         return
-    with lock_folder(path.parent):  # no process is between writing a file and its manifest
-        if _is_as_noted(path):
+    with lock_folder(path.parent):  # wait for a process that is writing it
+        if _equals_digest(path):
             return
     raise ValueError(
-        f"{path} is not what it was when {path.parent / MANIFEST} was written: it is damaged, or "
-        "from another model, or was changed. Put the right file back, or write it again; where the "
-        f"change is meant, take the sha256 of {path.name} out of the manifest."
+        f"{path} differs from the file that {path.parent / MANIFEST} describes: it was changed, is "
+        "damaged, or belongs to another model. Restore the file or write it again. To keep the "
+        f"change, remove the sha256 of {path.name} from the manifest."
     )
 
 
-def _is_as_noted(path):
+def _equals_digest(path):
     try:
         noted = read_manifest(path.parent).get("files", {}).get(path.name, {}).get("sha256")
     except (OSError, ValueError):

@@ -1,8 +1,9 @@
 """`word_pattern`: the regular expression whose matches are the words of a text.
 
-It stands in manifests, for apps in Python, JavaScript, Kotlin and Swift. These differ in what `\\w`
-and `\\s` match, Python has no `\\p{L}`, and its `findall` returns groups instead of matches. So the
-pattern lists characters, has no capturing group, and writes runs of equal signs as `!+|"+|#+|...`.
+`manifest.json` contains it for apps in Python, JavaScript, Kotlin and Swift. `\\w` and `\\s` differ
+between these languages, and Python lacks `\\p{L}`. So the pattern lists the characters. Python's
+`findall` would return groups and not matches. So the pattern has no capturing groups, and matches
+runs of equal signs by `!+|"+|#+|...`.
 """
 
 import functools
@@ -10,8 +11,8 @@ import itertools
 import re
 import unicodedata
 
-INNER = "-'’.,:@/"  # belong to a word where they stand between two letters
-JOINERS = "\u200c\u200d"  # ZWNJ, ZWJ: belong to a word after its first letter
+INNER = "-'’.,:@/"  # part of a word if they are between two letters
+JOINERS = "\u200c\u200d"  # ZWNJ, ZWJ: part of a word after its first letter
 ZWJ = r"\u200d"
 INVISIBLE = (
     r"\u00ad\u061c\u180e\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"  # as INNER
@@ -23,10 +24,11 @@ FLAG = "[🇦-🇿]{2}"
 
 @functools.cache
 def word_pattern():
-    """Return the pattern of `ka.data.split_words`, a str.
+    """Return a str, the regular expression by which `ka.data.split_words` finds words.
 
-    A word is letters and digits with their combining marks and joiners. Any other character is a
-    sign: equal ones that touch are one word, and so is an emoji of several characters.
+    A word consists of letters and digits with their combining marks and joiners. Any other
+    character, except white space, is a sign. A run of equal signs is one word, and so is an emoji
+    of several characters.
     """
     categories = _read_categories()
     marks = {c for c, category in categories.items() if category[0] == "M"}
@@ -38,11 +40,12 @@ def word_pattern():
     return f"{word}(?:[{_write_set(INNER)}{INVISIBLE}]{word})*|(?=[^{spaces}])(?:{emoji})"
 
 
-def check_pattern(owner, pattern):
-    """Return `pattern`, or `word_pattern()` for None.
+def check_pattern(caller, pattern):
+    """Return the regular expression `pattern`, or `word_pattern()` if it is None, after a check.
 
     Raises:
-        ValueError: it is no regular expression, has a capturing group, or matches an empty text.
+        ValueError: `pattern` is not a regular expression, has a capturing group, or matches the
+            empty string. The message begins with `caller`, the name of a class.
     """
     if pattern is None:
         return word_pattern()
@@ -53,28 +56,36 @@ def check_pattern(owner, pattern):
         right = False
     if not right:
         raise ValueError(
-            f"{owner}(pattern={pattern!r:.60}): expected a regular expression whose matches are "
-            "words, with no capturing group. Write groups as (?:...), or leave it out for that of "
-            "ka.data.split_words."
+            f"{caller}(pattern={pattern!r:.60}): expected a regular expression whose matches are "
+            "words, without capturing groups. Write groups as (?:...), or leave it out for the "
+            "pattern of ka.data.split_words."
         )
     return pattern
 
 
 def _read_categories():
-    """{character: category} of planes 0 to 3 and 14: others hold private characters only."""
+    """Return a dict {character: Unicode category}, such as {"a": "Ll"}, for assigned characters.
+
+    It covers the planes of Unicode 0 to 3 and part of plane 14. The other planes have no assigned
+    characters, except for private use.
+    """
     characters = map(chr, itertools.chain(range(0x40000), range(0xE0000, 0xE0200)))
     categories = {c: unicodedata.category(c) for c in characters}
-    # Unassigned ones among the emoji are for emoji of later versions of Unicode.
+    # Unassigned code points among the emoji are reserved for future emoji.
     return {c: k for c, k in categories.items() if k not in ("Cn", "Co", "Cs")} | {
         c: "So" for c in map(chr, range(0x1F000, 0x1FB00)) if categories[c] == "Cn"
     }
 
 
 def _write_signs(categories, letters):
-    """Return the pattern of one sign, or of a run of it, and the white space as a set."""
+    """Return two strings: a pattern for a run of equal signs, and white space for use in `[...]`.
+
+    `categories` is the dict of `_read_categories`, and `letters` a set of characters. Signs are the
+    characters in `categories` that are neither in `letters` nor white space.
+    """
     spaces = {c for c in categories if c.isspace()}
     signs = sorted(categories.keys() - letters - spaces)
-    groups = []  # looked up by their first characters, so that a match tries a few signs only
+    groups = []  # each begins with a lookahead, so that a match tries only a few signs
     for _, group in itertools.groupby(signs, lambda sign: ord(sign) // 64):
         group = list(group)
         runs = "|".join(f"{_quote(sign)}+" for sign in group)
@@ -84,7 +95,7 @@ def _write_signs(categories, letters):
 
 
 def _write_set(characters):
-    """Return characters as ranges, to stand between brackets."""
+    """Return a pattern of ranges for a set of characters, for use inside `[...]`."""
     ranges = []
     for character in sorted(characters):
         if ranges and ord(character) == ord(ranges[-1][1]) + 1:
@@ -95,9 +106,9 @@ def _write_set(characters):
 
 
 def _quote(character):
-    """Return a character of a pattern in a form that all languages read.
+    """Escape a character as Python, JavaScript, Kotlin and Swift all understand.
 
-    Above U+FFFF each language has another escape, so these characters stand for themselves.
+    Characters above U+FFFF are not escaped, because each language has a different escape for them.
     """
     code = ord(character)
     if code < 128:

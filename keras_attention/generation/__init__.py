@@ -1,4 +1,4 @@
-"""Generation token by token: `generate`, samplers, penalties, constraints, and the cache."""
+"""Functions and classes that generate text from a model: `generate`, samplers, constraints, ..."""
 
 from keras_attention.generation import constraints, penalties, samplers
 from keras_attention.generation.cache import decoding_scope, initial_cache

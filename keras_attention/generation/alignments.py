@@ -1,4 +1,4 @@
-"""Attention weights of generated tokens, computed when all tokens are known."""
+"""Attention weights of generated tokens, computed in one call after all tokens are chosen."""
 
 import numpy as np
 from keras import ops
@@ -8,9 +8,11 @@ from keras_attention.generation import loop
 
 
 def compute_alignments(inputs, ids):
-    """{layer path: weights (B, N, limit, S)}, or (B, R, N, limit, S) for ids (B, R, limit).
+    """Return the attention weights of new tokens, computed in one more call, {layer path: weights}.
 
-    The decoder reads prompt and new tokens once more, in one call. Tokens after an END get zeros.
+    For new tokens `ids` (B, limit) the weights are (B, N, limit, S), for R results of each prompt
+    (B, R, limit) they are (B, R, N, limit, S). They are zeros for tokens after an end token.
+    `inputs` is the `GenerationInputs` of the tokens.
     """
     cache = _make_cache(inputs, ids)
     with inputs.decoder.recording() as maps:
@@ -19,7 +21,7 @@ def compute_alignments(inputs, ids):
 
 
 def find_recording(decoder):
-    """Return the innermost recording scope, if it asks for layers of `decoder`; or None."""
+    """Return the `Recording` of an enclosing `record_attention` block for `decoder`, else None."""
     recording = scope.current(scope.Recording)
     if recording is None or decoder.model is None:
         return None
@@ -31,45 +33,52 @@ def find_recording(decoder):
 
 
 def record_alignments(inputs, ids, recording):
-    """Records these weights in `recording`, and those of the encoder of a source."""
+    """Add the attention weights of the new tokens `ids` and of the encoder to a `Recording`.
+
+    `inputs` is the `GenerationInputs` of the tokens, the checked arguments of `generate`.
+    `recording` is the `Recording`, which collects weights.
+    """
     with _LayerWeights() as encoder:
         cache = _make_cache(inputs, ids)
-    for layer, weights in encoder.found:
+    for layer, weights in encoder.records:
         recording.record(layer, weights)
     with _LayerWeights() as decoder:
         _read_tokens(inputs, ids, cache)
-    for layer, weights in decoder.found:
+    for layer, weights in decoder.records:
         recording.record(layer, ops.convert_to_tensor(_select_chosen(inputs, ids, weights)))
 
 
 class _LayerWeights(scope.Recording):
-    """Collects (layer, weights) of the layers that run, but not of a call that fills a cache."""
+    """Collects (layer, weights) from all layers, except while a source is stored in the cache."""
 
     def __init__(self):
         super().__init__()
-        self.found = []
+        self.records = []
 
     def record(self, layer, weights):
         decoding = scope.current(scope.Decoding)
         if decoding is None or not decoding.encoding:
-            self.found.append((layer, weights))
+            self.records.append((layer, weights))
 
 
 def _flatten_rows(ids):
-    """ids (B, limit) or (B, R, limit) as rows of ids, and which row of the prompt each is of."""
+    """Return ids (B, limit) or (B, R, limit) as a matrix, and the index of each row's prompt."""
     flat = ids.reshape(-1, ids.shape[-1])
     return flat, np.repeat(np.arange(len(ids)), len(flat) // len(ids))
 
 
 def _make_cache(inputs, ids):
-    """Return the cache before the first token, for every row of results."""
+    """Return the cache before the first token, with one row for each row of ids."""
     decoder, (_, rows) = inputs.decoder, _flatten_rows(ids)
     cache = loop.make_first_cache(decoder, inputs.tensors)
     return decoder.reorder(cache, ops.convert_to_tensor(rows))
 
 
 def _read_tokens(inputs, ids, cache):
-    """Runs the decoder on the prompt and all new tokens but the last, at once."""
+    """Run the decoder on the prompt and all new tokens except the last, in one call.
+
+    `inputs` is the `GenerationInputs`, `ids` are the new tokens, and `cache` is a dict of tensors.
+    """
     flat, rows = _flatten_rows(ids)
     prompt = ops.convert_to_numpy(inputs.tensors["prompt"])[rows]
     tokens = np.concatenate([prompt, flat[:, :-1]], axis=1)
@@ -77,7 +86,10 @@ def _read_tokens(inputs, ids, cache):
 
 
 def _select_chosen(inputs, ids, weights):
-    """Of the weights of all queries those that chose a token, in the shape of the results."""
+    """Return the part of `weights` (B · R, N, T, S) that belongs to the steps of new tokens.
+
+    The result is (B, N, limit, S), or (B, R, N, limit, S) for ids (B, R, limit).
+    """
     number = ids.shape[-1]
     ends = np.isin(_flatten_rows(ids)[0], inputs.config.end_token_ids)
     after_end = np.cumsum(ends, axis=-1) - ends > 0

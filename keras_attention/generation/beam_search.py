@@ -1,4 +1,9 @@
-"""Beam search with a decoder, as functions of tensors; `Beam` says what it finds."""
+"""Beam search with a decoder, as functions of tensors. The class `Beam` explains the algorithm.
+
+A beam is a sequence that the search continues. There are W beams for each of B rows. The functions
+pass a state from step to step, a dict of tensors of constant shapes. In all functions, `decoder` is
+a `Decoder`, `config` a `GenerationConfig`, and `inputs` the dict that `search_beams` explains.
+"""
 
 from keras import ops
 
@@ -7,7 +12,6 @@ from keras_attention.generation.loop import (
     extend_prompt,
     gather_rows,
     make_first_cache,
-    no_failures,
     note_failures,
     step_decoder,
     take_column,
@@ -18,15 +22,19 @@ from keras_attention.generation.token_history import TokenHistory
 
 
 def search_beams(decoder, config, inputs):
-    """Finds the best sequences of each row.
+    """Find the R best sequences of new tokens for each prompt by beam search.
 
     Args:
-        decoder, config, inputs: as in `loop.generate_tokens`, with a `Beam`. The numbers of
-            `inputs["uniform"]` do not matter.
+        decoder: a `Decoder`.
+        config: a `GenerationConfig` whose sampler is a `Beam`.
+        inputs: dict of tensors with the prompt, explained in `loop.generate_tokens`. Only the shape
+            of `inputs["uniform"]` is used.
 
     Returns:
-        dict: `ids` int32 (B, R, limit), best first; `totals` float32 (B, R), what they are ranked
-        by; `scores` float32 (B, R, limit), the log-probabilities of the tokens; `failed` as there.
+        A dict: `ids` int32 (B, R, limit), the best sequence first. `totals` float32 (B, R), the
+        values that rank the sequences. `scores` float32 (B, R, limit), the log-probabilities of the
+        tokens. `failed` int32 (B,): if logits for the k-th new token of a row were not finite, it
+        is k, else 0.
     """
     width = ops.shape(inputs["prompt"])[1]
     state = ops.while_loop(
@@ -38,47 +46,47 @@ def search_beams(decoder, config, inputs):
 
 
 def begin_state(decoder, config, inputs):
-    """The state after the prompt and the first new token. W beams of a row are W rows here."""
+    """Return the state after the model has read the prompt and each beam has its first token.
+
+    The arguments are those of `search_beams`. The state is a dict of tensors, such as the tokens
+    and the total score of each beam.
+    """
     prompt, wide = inputs["prompt"], config.sampler.width
     batch, width = ops.shape(prompt)
     limit = ops.shape(inputs["uniform"])[0]
-    start = inputs.get("start")
     logits, cache = step_decoder(decoder, prompt, make_first_cache(decoder, inputs), 0)
     rows = ops.repeat(ops.arange(batch, dtype="int32"), wide)
-    tokens = ops.take(extend_prompt(prompt, start, limit), rows, axis=0)
-    # 0 for one beam of each row, and `IMPOSSIBLE` for the others, which still equal it.
+    tokens = ops.take(extend_prompt(prompt, inputs.get("start"), limit), rows, axis=0)
+    shape = (batch, config.sampler.num_return_sequences, ops.shape(tokens)[1])
+    # All beams of a row are equal before the first token, so only one of them is continued.
     totals = ops.cast(ops.arange(wide) > 0, "float32") * IMPOSSIBLE
     count = ops.convert_to_tensor(width, dtype="int32")
     state = {
         "tokens": tokens,
         "scores": ops.zeros(ops.shape(tokens), dtype="float32"),
         "totals": ops.broadcast_to(ops.expand_dims(totals, axis=0), (batch, wide)),
-        "failed": no_failures(batch),
+        "failed": ops.zeros((batch,), dtype="int32"),
         "count": count,
         "begin": count,
         "end": count + ops.cast(inputs["number"], "int32"),
-        **_no_results(config.sampler, tokens, batch),
+        "ended_tokens": -ops.ones(shape, dtype="int32"),
+        "ended_scores": ops.zeros(shape, dtype="float32"),
+        "ended_totals": ops.full(shape[:2], IMPOSSIBLE, dtype="float32"),
     }
     logits = ops.take(logits[:, -1], rows, axis=0)
     return extend_beams(decoder, config, state, logits, decoder.reorder(cache, rows))
 
 
-def _no_results(beam, tokens, batch):
-    shape = (batch, beam.num_return_sequences, ops.shape(tokens)[1])
-    return {
-        "ended_tokens": -ops.ones(shape, dtype="int32"),
-        "ended_scores": ops.zeros(shape, dtype="float32"),
-        "ended_totals": ops.full(shape[:2], IMPOSSIBLE, dtype="float32"),
-    }
-
-
 def make_condition(config):
-    """A function of the state: whether a row can still find a better result than its worst."""
+    """Return a function of the state: whether any row can still find a better result, a bool.
+
+    `config` is a `GenerationConfig` whose sampler is a `Beam`.
+    """
 
     def condition(state):
         room = state["end"] - state["begin"]
         best = rank_totals(config.sampler, ops.max(state["totals"], axis=1), room)
-        # Further tokens only lower a total; the longest sequence has the largest divisor.
+        # More tokens only lower a total. The maximum length has the largest divisor.
         better = best > ops.min(state["ended_totals"], axis=1)
         better = ops.logical_and(better, state["failed"] == 0)
         return ops.logical_and(state["count"] < state["end"], ops.any(better))
@@ -87,7 +95,10 @@ def make_condition(config):
 
 
 def advance_state(decoder, config, state):
-    """Return the state after one more token of every beam."""
+    """Run the model on the last token of every beam, and return the state with the next tokens.
+
+    `decoder` and `config` are those of `search_beams`, and `state` is from `begin_state`.
+    """
     at = state["count"] - 1
     last = config.fill(take_column(state["tokens"], at))
     logits, cache = step_decoder(decoder, last, state["cache"], at)
@@ -95,7 +106,11 @@ def advance_state(decoder, config, state):
 
 
 def extend_beams(decoder, config, state, logits, cache):
-    """Return the state after the best continuations were chosen by `logits` (B·W, V)."""
+    """Return the state after every beam got its next token, chosen by `logits` (B·W, V).
+
+    W is the number of beams. `decoder` and `config` are those of `search_beams`, `state` is from
+    `begin_state`, and `cache` is the cache after the tokens so far.
+    """
     count = state["count"]
     history = TokenHistory(state["tokens"], count, state["begin"], decoder.vocabulary_size)
     logits = config.penalize(logits, history)
@@ -108,25 +123,35 @@ def extend_beams(decoder, config, state, logits, cache):
         state = _keep_unfinished(config, state, nothing_allowed(allowed))
     best = _candidates(config, state["totals"], log_p)
     state = dict(state, count=count + 1)
-    state = _keep_ended(config, state, best)
+    ended = {name: x[:, : config.sampler.width] for name, x in best.items()}
+    totals = ops.where(ended["is_end"], ended["total"], IMPOSSIBLE)
+    state = _keep(config, state, *_append_tokens(state, ended), totals)
     parents = _select_beams(state, best)
     return dict(state, cache=decoder.reorder(cache, parents, source=False))
 
 
 def _failed(state, logits):
-    """`note_failures` of the beams of each row: int32 (B,)."""
+    """Return `failed` (B,), the step at which a row or one of its beams failed, or 0.
+
+    `state` is from `begin_state`, and `logits` are (B·W, V) for the next token, where W is the
+    number of beams.
+    """
     wide, number = state["totals"].shape[1], state["count"] - state["begin"] + 1
-    of_beams = note_failures(ops.zeros_like(logits[:, 0], dtype="int32"), logits, number)
-    of_row = ops.max(ops.reshape(of_beams, (-1, wide)), axis=1)
-    return ops.where(state["failed"] > 0, state["failed"], of_row)
+    failed = note_failures(ops.zeros_like(logits[:, 0], dtype="int32"), logits, number)
+    failed = ops.max(ops.reshape(failed, (-1, wide)), axis=1)
+    return ops.where(state["failed"] > 0, state["failed"], failed)
 
 
 def _candidates(config, totals, log_p):
-    """The best beginnings, one token longer: as many as leave W when all that can have ended.
+    """Return the C best candidates of each row. A candidate is a beam with a next token.
+
+    `totals` (B, W) are the log-probabilities of the beams, `log_p` (B·W, V) those of the next
+    token. C is so large that W candidates remain even if all better candidates end.
 
     Returns:
-        dict of tensors (B, C), best first: `total`, `row` (their parent among the B·W), `token`,
-        `score` (the token's), `is_end`.
+        A dict of tensors (B, C), the best candidate first: `total` (log-probability of the
+        sequence), `row` (index of the beam, from 0 to B·W - 1), `token`, `score`
+        (log-probability of the token), `is_end`.
     """
     wide, vocabulary_size = totals.shape[1], log_p.shape[-1]
     number = min(wide * (1 + len(config.end_token_ids)), wide * vocabulary_size)
@@ -144,16 +169,8 @@ def _candidates(config, totals, log_p):
     }
 
 
-def _keep_ended(config, state, best):
-    """Return the results, with those of the W best candidates that end."""
-    ended = {name: x[:, : config.sampler.width] for name, x in best.items()}
-    totals = ops.where(ended["is_end"], ended["total"], IMPOSSIBLE)
-    tokens, scores = _append_tokens(state, ended)
-    return _keep(config, state, tokens, scores, totals)
-
-
 def _keep_unfinished(config, state, over):
-    """Return the results, with the beams that no token may continue."""
+    """Return the state with the beams that cannot be continued (`over`) as results."""
     every = ops.zeros_like(state["tokens"][:, 0], dtype="bool")  # one for all beams, or for each
     over = ops.reshape(ops.logical_or(every, over), (-1, state["totals"].shape[1]))
     totals = ops.where(over, state["totals"], IMPOSSIBLE)
@@ -166,7 +183,10 @@ def _by_beam(state):
 
 
 def _keep(config, state, tokens, scores, totals):
-    """The state with the best of its results and of `tokens` (B, C, L), by `totals` (B, C)."""
+    """Return the state in which C finished sequences may replace the R results of each row.
+
+    `tokens` and `scores` are (B, C, L), and `totals` (B, C).
+    """
     totals = rank_totals(config.sampler, totals, state["count"] - state["begin"])
     totals = ops.concatenate([state["ended_totals"], totals], axis=1)
     tokens = ops.concatenate([state["ended_tokens"], tokens], axis=1)
@@ -181,13 +201,16 @@ def _keep(config, state, tokens, scores, totals):
 
 
 def rank_totals(beam, totals, length):
-    """Totals (B, C) of sequences of `length` new tokens as they are compared."""
+    """Return `totals` (B, C) divided by the length penalty of sequences of `length` new tokens.
+
+    `beam` is a `Beam`, the sampler. A total is the log-probability of a sequence.
+    """
     possible = totals > IMPOSSIBLE / 2
     return ops.where(possible, totals / beam.divisor(length), IMPOSSIBLE)
 
 
 def _select_beams(state, best):
-    """Makes the W best candidates that do not end the beams; returns their parents (B·W,)."""
+    """Make the W best unfinished candidates the new beams, and return their old beams (B·W,)."""
     totals = ops.where(best["is_end"], IMPOSSIBLE, best["total"])
     state["totals"], index = ops.top_k(totals, state["totals"].shape[1])
     chosen = {name: gather_rows(x, index) for name, x in best.items()}
@@ -199,9 +222,9 @@ def _select_beams(state, best):
 
 
 def _append_tokens(state, candidates):
-    """Tokens and scores (B, C, L) of candidates, which are one token longer than their parents."""
+    """Return the tokens and scores (B, C, L) of candidates: the beam's, then the new token's."""
     rows = ops.reshape(candidates["row"], (-1,))
-    at = state["count"] - 1  # counted already
+    at = state["count"] - 1  # `count` includes the new token
     grown = []
     for name, new in (("tokens", "token"), ("scores", "score")):
         parents = ops.take(state[name], rows, axis=0)
@@ -212,13 +235,16 @@ def _append_tokens(state, candidates):
 
 
 def collect_results(config, state, width):
-    """The outputs of `search_beams`: sequences that ended, and those cut off at the limit."""
+    """Return the outputs of `search_beams` from the last state, with unfinished beams as results.
+
+    `config` is a `GenerationConfig`, and `width` the length of the prompt.
+    """
     state = _keep(config, state, *_by_beam(state), state["totals"])
     totals = state["ended_totals"]
-    found = ops.expand_dims(totals > IMPOSSIBLE / 2, axis=2)
+    exists = ops.expand_dims(totals > IMPOSSIBLE / 2, axis=2)
     return {
-        "ids": config.fill(ops.where(found, state["ended_tokens"][:, :, width:], -1)),
-        "scores": ops.where(found, state["ended_scores"][:, :, width:], 0.0),
-        "totals": ops.where(found[:, :, 0], totals, -float("inf")),
+        "ids": config.fill(ops.where(exists, state["ended_tokens"][:, :, width:], -1)),
+        "scores": ops.where(exists, state["ended_scores"][:, :, width:], 0.0),
+        "totals": ops.where(exists[:, :, 0], totals, -float("inf")),
         "failed": state["failed"],
     }

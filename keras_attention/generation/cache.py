@@ -1,4 +1,4 @@
-"""The cache of a model that decodes: which tensors it needs, and empty ones to begin with."""
+"""The cache of a model that generates: which tensors a model needs to store, and an empty cache."""
 
 import itertools
 import operator
@@ -9,29 +9,30 @@ from keras import ops
 from keras_attention.core import checks, scope
 from keras_attention.core.cache_spec import CacheSpec, trace_cache
 
-SOURCE_LENGTH = 3  # of a traced source
-NUM_SAMPLES = 8192  # of one that is a waveform: several frames of any sampling rate
-LONGEST_PREFIX = 4096  # tokens that attend to one another
+SOURCE_LENGTH = 3  # length of the traced source
+NUM_SAMPLES = 8192  # length of a traced waveform: several frames at any sampling rate
+LONGEST_PREFIX = 4096  # maximum number of tokens that may attend to one another
 
 
 def decoding_scope(cache, index):
-    """Return a scope in which a functional model takes new tokens alone, one or many.
+    """Return a context manager for calls of a functional model on new tokens, with a cache.
 
-    The layers of the model find in the cache what they kept of earlier tokens, and leave there
-    what the next call needs. Positions count on from `index`. It works in eager code, in traced
-    functions and in exported ones. Layers of other packages do not use the cache: they must treat
-    tokens one by one. `generate` and the exports test that; this function does not.
+    Use it to write your own generation loop. Inside it, layers of this package read earlier tokens
+    from the cache and add the new tokens to it. Positions start at `index`. The context manager
+    works in eager code, in traced functions and in exports. Layers of other packages do not use the
+    cache, so they must process each token independently. `generate` and the exports check this, but
+    this function does not.
 
     Args:
-        cache: dict of tensors, from `initial_cache` or from the scope of the call before.
-        index: int or integer scalar, how many tokens the cache holds already. One that leaves no
-            room for the new tokens is an error: a ValueError where it is known, and in a graph of
-            TensorFlow an InvalidArgumentError when it runs. XLA, JAX's compiled functions and
-            exported files raise nothing: they overwrite the last tokens.
+        cache: dict of tensors, from `initial_cache` or from the previous scope.
+        index: int or integer scalar tensor, the number of tokens in the cache. If the new tokens do
+            not fit, an int raises a ValueError, and a tensor in a TensorFlow graph an
+            InvalidArgumentError. XLA, JAX's compiled functions and exported files cannot raise
+            errors. They overwrite the last tokens.
 
     Returns:
-        A context manager; its `cache` is the new one after the model has been called. Open a new
-        scope for each call.
+        A context manager. After the model was called, its attribute `cache` is the new cache. Make
+        a new context manager for each call of the model.
 
     ```python
     import keras
@@ -56,42 +57,46 @@ def decoding_scope(cache, index):
 
 
 def _check_index(index):
-    """Return an int where it is known, an int32 scalar where it is not."""
+    """Return `index` as an int, or as an int32 scalar tensor if it is traced."""
     try:
         index = operator.index(index)
     except TypeError:  # traced
         if "int" in str(getattr(index, "dtype", "")) and not len(index.shape):
             return ops.cast(index, "int32")
         raise ValueError(
-            f"index={index!r}: expected how many tokens the cache holds, a whole number."
+            f"index={index!r}: expected the number of tokens in the cache, a whole number."
         ) from None
     return checks.check_whole_number("decoding_scope", "index", index, least=0)
 
 
 def initial_cache(model, batch_size, max_length, *, memory_length=None, dtype=None, start=None):
-    """An empty cache for `model`: tensors of zeros, by the names of the layers that need them.
+    """Return an empty cache for `decoding_scope`, a dict of zeros.
 
-    Attention keeps keys and values of `max_length` tokens, with as few heads as it has of them,
-    latent attention its latent vectors, and attention through a causal window those of the window
-    alone. Linear attention, causal convolutions and recurrent layers keep a state.
+    Attention layers store the keys and values of `max_length` tokens, or only of a window if the
+    mask has one. Latent attention stores the compressed vectors from which it computes keys and
+    values. Linear attention, causal convolutions and recurrent layers store a state of constant
+    size.
 
     Args:
-        model: a functional `keras.Model` of which one input holds token ids.
-        batch_size: int, B.
-        max_length: int, how many tokens it has room for.
-        memory_length: int, how many of the newest tokens attention keeps, or None for all: then a
-            text may go on without end. The memory of Transformer-XL (Dai et al., 2019), without
-            gradient and token by token; for relative positions, as there.
-        dtype: `"int8"` keeps keys and values as whole numbers, with a scale for each token and
-            head: a quarter of the memory, and a small error. None keeps them as they are.
-        start: int (B,), where each row begins, for prompts that are padded on the left; or None.
+        model: a functional `keras.Model` with one input of token ids.
+        batch_size: int B, number of rows.
+        max_length: int, the maximum number of tokens in the cache.
+        memory_length: int, the number of the most recent tokens that attention keeps, to generate
+            text of unlimited length. The model needs relative positions. This is the memory of
+            Transformer-XL (Dai et al., 2019), token by token and without gradients. None keeps all
+            tokens.
+        dtype: `"int8"` stores keys and values as integers with a scale for each token and head,
+            which takes a quarter of the memory of float32 and adds a small error. None keeps the
+            model's dtype.
+        start: int (B,), the number of padding tokens at the beginning of each row. None if prompts
+            have no padding.
 
     Returns:
-        dict of tensors.
+        A dict of tensors whose keys begin with layer names.
 
     Raises:
-        ValueError: names a layer that cannot take tokens piece by piece, or positions that end
-            before `max_length`.
+        ValueError: a layer cannot read tokens step by step, or the model has fewer than
+            `max_length` positions.
 
     ```python
     import keras_attention as ka
@@ -121,7 +126,10 @@ def initial_cache(model, batch_size, max_length, *, memory_length=None, dtype=No
 
 
 def find_token_input(model):
-    """Return the name of the input that holds tokens: whole numbers, or else the first."""
+    """Return the name of the input with token ids: `"target_ids"`, or else the first integer input.
+
+    A model without integer inputs has the first input.
+    """
     inputs = model.inputs
     whole = [x for x in inputs if "int" in str(x.dtype)]
     named = [x for x in whole if x.name == "target_ids"]
@@ -129,12 +137,17 @@ def find_token_input(model):
 
 
 def trace_decoding(model, tokens, encoder=None, join=None):
-    """Return the `CacheSpec` of a functional model that decodes.
+    """Return a `CacheSpec`, the list of tensors that the layers of a model need in a cache.
+
+    The model is called on symbolic tensors. If a layer cannot read tokens one by one, a ValueError
+    is raised.
 
     Args:
-        tokens: str, the name of the input that holds token ids.
-        encoder: a functional model of the source that makes the other inputs, or None.
-        join: function of the encoder's outputs and of the tokens, to the inputs of `model`.
+        model: functional model from token ids (and encoder outputs) to logits.
+        tokens: str, the name of the input with token ids.
+        encoder: functional model that encodes the source, or None for a decoder without one.
+        join: function that combines the outputs of `encoder` with the tokens, `join(outputs,
+            tokens)`, and returns the inputs of `model`. It must be given with an encoder.
     """
     _refuse_keras_layers(model)
     _check_token_input(model, tokens)
@@ -156,15 +169,15 @@ def trace_decoding(model, tokens, encoder=None, join=None):
         raise ValueError(f"{model.name} cannot decode token by token: {spec.refusals[0]}")
     if not spec.entries:
         raise ValueError(
-            f"{model.name} keeps nothing of earlier tokens, so that every token would be chosen "
-            "by the one before alone: it has no attention, recurrent or convolution layer of "
-            "keras_attention."
+            f"{model.name} has no attention, recurrent or convolution layer of keras_attention, so "
+            "each new token would depend only on the previous one. Add a layer that reads earlier "
+            "tokens."
         )
     return spec
 
 
 def _unused_length(tensors):
-    """Return a number of tokens unlike every other size, so that layers can tell tokens by it."""
+    """Return a length that no axis of `tensors` has, so layers can recognize the token axis."""
     sizes = {axis for x in keras.tree.flatten(tensors) for axis in x.shape[1:]} | {SOURCE_LENGTH}
     return next(number for number in itertools.count(2) if number not in sizes)
 
@@ -179,7 +192,7 @@ def _symbol(tensor, length):
 
 
 def _refuse_keras_layers(model):
-    """Refuses Keras's own layers that mix tokens: they use no cache and would be silently wrong."""
+    """Raise an error for Keras layers that mix tokens, because they would ignore the cache."""
     kinds = (
         keras.layers.MultiHeadAttention,
         keras.layers.GroupQueryAttention,
@@ -192,22 +205,22 @@ def _refuse_keras_layers(model):
         keras.layers.GlobalAveragePooling1D,
         keras.layers.GlobalMaxPooling1D,
     )
-    # Those in the model's graph: a layer of this package may hold others.
+    # Inner layers are not checked: layers of this package may contain such Keras layers.
     for layer in _functional_layers(model):
         if isinstance(layer, kinds):
             raise ValueError(
-                f"{layer.name} is Keras's {type(layer).__name__}, which mixes tokens and cannot "
-                "take them one by one. Use the layer of keras_attention in its place."
+                f"{layer.name} is Keras's {type(layer).__name__}, which mixes tokens and has no "
+                "cache. Replace it with a layer of keras_attention."
             )
 
 
 def _check_token_input(model, tokens):
-    """Refuses models whose tokens have a fixed length."""
-    given = next(x for x in model.inputs if x.name == tokens)
-    if len(given.shape) < 2 or given.shape[1] is not None:
+    """Raise an error if the input of token ids, called `tokens`, has a fixed length."""
+    x = next(x for x in model.inputs if x.name == tokens)
+    if len(x.shape) < 2 or x.shape[1] is not None:
         raise ValueError(
-            f"{model.name} takes {tokens} of shape {tuple(given.shape)}, and decoding gives it one "
-            "token at a time: build it with keras.Input((None,), dtype='int32')."
+            f"{model.name} takes {tokens} of shape {tuple(x.shape)}. Decoding passes one token at "
+            "a time. Build the model with keras.Input((None,), dtype='int32')."
         )
 
 
@@ -219,15 +232,21 @@ def _functional_layers(model):
 
 
 def min_prompt_length(spec, max_length):
-    """The fewest tokens that a first call may have: more than 1 where some look ahead among them.
+    """Return the minimum number of tokens that a model must read in its first call.
 
-    A layer that looks ahead everywhere cannot decode: a ValueError names it.
+    `spec` is the model's `CacheSpec`, which has the masks of its layers, and `max_length` the
+    number of tokens in the cache. The number is above 1 if the first tokens attend to one another
+    (a prefix). If all tokens of a layer attend to later tokens, a ValueError is raised.
     """
     return max((_min_first_call(n, m, max_length) for n, m in spec.masks.items()), default=1)
 
 
 def _min_first_call(name, mask, max_length):
-    """How many first tokens must come together: up to the last that is looked ahead to."""
+    """Return how many tokens a layer with this `mask` must read at least in its first call.
+
+    `name` is the name of the layer, for the message. `max_length` is the number of tokens in the
+    cache.
+    """
     right = None if mask is None or mask.global_tokens() else mask.band()[1]
     if right is not None and right <= 0:
         return 1
@@ -238,25 +257,32 @@ def _min_first_call(name, mask, max_length):
         if least < length:
             return int(least)
     raise ValueError(
-        f"{name} looks ahead (mask={mask}), so that earlier tokens change with every new one: it "
-        "cannot decode token by token. Give it a mask that looks back, such as "
-        "ka.masks.Causal(); of an encoder-decoder it is the decoder that decodes."
+        f"{name} attends to later tokens (mask={mask}), so every new token would change earlier "
+        "ones. To generate, use a mask that hides later tokens, such as ka.masks.Causal(). In an "
+        "encoder-decoder this applies to the decoder."
     )
 
 
 def check_max_length(spec, max_length):
-    """Refuses a cache that is longer than the positions of the model."""
-    for what, longest in spec.max_lengths.items():
+    """Raise an error if a layer has fewer than `max_length` positions.
+
+    `spec` is the model's `CacheSpec`, which lists the layers.
+    """
+    for name, longest in spec.max_lengths.items():
         if longest < max_length:
             raise ValueError(
-                f"{max_length} places (max_length, or a prompt and its new tokens but for the "
-                f"last) are more than {what} has room for. Choose at most {longest}, or build "
-                "the model with more."
+                f"{max_length} tokens (max_length, or a prompt and its new tokens except the last) "
+                f"are more than the positions of {name}. Choose at most {longest} tokens, or build "
+                "the model with more positions."
             )
 
 
 def make_empty_cache(spec, batch_size, max_length, memory_length=None, dtype=None):
-    """Zeros for all entries of a spec but those of a source, which its encoder makes."""
+    """Return an empty cache for a `CacheSpec`, without entries that depend on a source.
+
+    `spec` is the `CacheSpec`, which lists the tensors that the layers of a model store. The other
+    arguments are those of `initial_cache`.
+    """
     return {
         name: ops.zeros((batch_size, *shape), dtype=kind)
         for name, (shape, kind) in cache_shapes(spec, max_length, memory_length, dtype).items()
@@ -264,21 +290,21 @@ def make_empty_cache(spec, batch_size, max_length, memory_length=None, dtype=Non
 
 
 def cache_shapes(spec, max_length, memory_length=None, dtype=None):
-    """{name in the cache: (shape without the batch, dtype)} of a spec, without its source."""
+    """Return {key: (shape without the batch axis, dtype)} of the result of `make_empty_cache`."""
     if dtype not in (None, "int8"):
-        raise ValueError(f"dtype={dtype!r}: a cache is kept as it is (None) or as 'int8'.")
-    found = {}
+        raise ValueError(f"dtype={dtype!r}: expected 'int8', or None for the dtype of the model.")
+    shapes = {}
     for (prefix, name), entry in spec.entries.items():
         if isinstance(entry, scope.State):
-            found[f"{prefix}_{name}"] = entry.shape, entry.dtype
+            shapes[f"{prefix}_{name}"] = entry.shape, entry.dtype
         elif isinstance(entry, scope.Sequence):
             bounds = [b for b in (entry.window, memory_length) if b is not None]
             rolls = memory_length is not None or min(bounds, default=max_length) < max_length
             length = min(bounds) if rolls else max_length
             key = f"{prefix}_recent_{name}" if rolls else f"{prefix}_{name}"
             shape = (*entry.shape[:-1], length, *entry.shape[-1:])
-            found[key] = shape, entry.dtype
+            shapes[key] = shape, entry.dtype
             if dtype == "int8" and entry.shape:
-                found[key] = shape, "int8"
-                found[f"{key}_scale"] = (*shape[:-1], 1), "float32"
-    return found
+                shapes[key] = shape, "int8"
+                shapes[f"{key}_scale"] = (*shape[:-1], 1), "float32"
+    return shapes

@@ -1,11 +1,11 @@
-"""`GenerationConfig`: how tokens are chosen from logits, by penalties, constraints, a sampler."""
+"""`GenerationConfig`: the settings for choosing tokens from logits."""
 
 import dataclasses
 
 from keras import ops
 
 from keras_attention.core import checks
-from keras_attention.core.padding import Padding
+from keras_attention.core.special_ids import Padding
 from keras_attention.generation import constraints as constraint_parts
 from keras_attention.generation import penalties as penalty_parts
 from keras_attention.generation import samplers
@@ -22,15 +22,16 @@ from keras_attention.generation.samplers.base import IMPOSSIBLE
 
 @dataclasses.dataclass(frozen=True)
 class GenerationConfig:
-    """How the next token is chosen from the logits. Equal configs share compiled code.
+    """The settings of `generate` for choosing the next token from logits.
 
     Args:
-        sampler: `Sampler`.
-        penalties: tuple of `Penalty`, in the order in which they change the logits.
-        constraints: tuple of `Constraint`, all of which a token has to satisfy.
-        end_token_ids: tuple of ints, each of which ends a row; empty for rows of full length.
-        padding: `Padding`, whose id is never chosen unless it ends rows, and stands after the end.
-        with_scores: bool, whether the log-probabilities of the tokens are kept.
+        sampler: a `Sampler`.
+        penalties: tuple of `Penalty`, applied to the logits in this order.
+        constraints: tuple of `Constraint`. A token must satisfy all of them.
+        end_token_ids: tuple of ints, the ids that end a row. If empty, rows have full length.
+        padding: the `Padding` that follows the end of a row. The model never chooses its id, unless
+            the id is also in `end_token_ids`.
+        with_scores: bool, whether to return the log-probabilities of the tokens.
     """
 
     sampler: samplers.Sampler
@@ -41,30 +42,36 @@ class GenerationConfig:
     with_scores: bool = False
 
     def check_ids(self, vocabulary_size):
-        """Refuses END and padding ids that a model does not have."""
-        given = {"end_token_id": self.end_token_ids, "padding_id": (self.padding.filler,)}
-        for name, ids in given.items():
+        """Raise an error if an end id or the padding id is not below `vocabulary_size`."""
+        arguments = {"end_token_id": self.end_token_ids, "padding_id": (self.padding.filler,)}
+        for name, ids in arguments.items():
             if outside := [i for i in ids if i >= vocabulary_size]:
                 raise ValueError(
                     f"{name}={outside[0]} is outside the model's vocabulary of {vocabulary_size} "
-                    f"ids, 0 to {vocabulary_size - 1}."
+                    f"ids. Choose an id from 0 to {vocabulary_size - 1}."
                 )
 
     def without_seed(self):
-        """This config without its seed, on which compiled code does not depend."""
+        """Return this config without the sampler's seed, so that all seeds share compiled code."""
         if self.sampler.seed is None:
             return self
         return dataclasses.replace(self, sampler=dataclasses.replace(self.sampler, seed=None))
 
     def penalize(self, logits, history):
-        """Return the logits (B, V), in float32, after the penalties."""
+        """Apply all penalties to logits (B, V), and return float32 (B, V).
+
+        `history` is a `TokenHistory`, the tokens of each row so far.
+        """
         logits = ops.cast(logits, "float32")
         for penalty in self.penalties:
             logits = penalty(logits, history)
         return logits
 
     def allowed(self, history):
-        """Return which tokens may come next, bool (B or 1, V); None where all may."""
+        """Return which ids may come next, bool (B, V) or (1, V), or None if every id is allowed.
+
+        `history` is a `TokenHistory`, the tokens of each row so far.
+        """
         constraints, padding = self.constraints, self.padding.id
         if padding is not None and padding not in self.end_token_ids:
             constraints = (Forbidden((padding,)), *constraints)
@@ -75,14 +82,14 @@ class GenerationConfig:
         return allowed
 
     def is_end(self, tokens):
-        """Return which tokens end their row, bool in their shape."""
+        """Return whether each token ends its row, bool in the shape of `tokens`."""
         ends = ops.zeros_like(tokens, dtype="bool")
         for i in self.end_token_ids:
             ends = ops.logical_or(ends, tokens == i)
         return ends
 
     def fill(self, tokens):
-        """Tokens for the model and the user: padding in place of -1."""
+        """Return `tokens` with -1 replaced by padding."""
         return ops.where(tokens < 0, self.padding.filler, tokens)
 
 
@@ -99,9 +106,15 @@ def make_config(
     constraints=(),
     with_scores=False,
 ):
-    """Return the `GenerationConfig` of a `Padding` and these arguments of `generate`."""
-    penalty_list = [penalty_parts.get(one) for one in _as_list(penalties)]
-    constraint_list = [constraint_parts.get(one) for one in _as_list(constraints)]
+    """Make a `GenerationConfig` from a `Padding` and arguments of `generate`.
+
+    `sampler` may be a name. `with_scores` is a bool, whether to return the log-probability of each
+    new token.
+    """
+    penalties = penalties if isinstance(penalties, list | tuple) else [penalties]
+    constraints = constraints if isinstance(constraints, list | tuple) else [constraints]
+    penalty_list = [penalty_parts.get(one) for one in penalties]
+    constraint_list = [constraint_parts.get(one) for one in constraints]
     ends = () if end_token_id is None else whole_ids("end_token_id", end_token_id)
     if repetition_penalty is not None:
         penalty_list.insert(0, Repetition(repetition_penalty))
@@ -116,23 +129,26 @@ def make_config(
 
 
 def choose_padding(decoder, padding_id):
-    """Return the `Padding` that is never chosen: the decoder's for `"model"`, else as given."""
+    """Return the `Padding` for the argument `padding_id` of `generate`.
+
+    This argument is an int, None for no padding, or `"model"` for that of the model. `decoder` is
+    the `Decoder` of the model.
+    """
     if padding_id == "model":
         return decoder.padding
     return Padding(checks.check_padding_id("generate", padding_id))
 
 
-def _as_list(parts):
-    return parts if isinstance(parts, list | tuple) else [parts]
-
-
 def forbid_tokens(logits, allowed):
-    """Logits (B, V) with `IMPOSSIBLE` where not `allowed` (None: all are)."""
+    """Return logits (B, V) with the logit of forbidden ids set to `IMPOSSIBLE`, -1e9.
+
+    `allowed` is bool (B, V) or (1, V), or None if every id is allowed.
+    """
     return logits if allowed is None else ops.where(allowed, logits, IMPOSSIBLE)
 
 
 def nothing_allowed(allowed):
-    """Rows that may go on with no token, bool (B,) or (1,)."""
+    """Return which rows of `allowed` have no allowed id, bool (B,), or (1,) for all rows."""
     if allowed is None:
         return ops.zeros((1,), dtype="bool")
     return ops.logical_not(ops.any(allowed, axis=-1))

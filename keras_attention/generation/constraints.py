@@ -1,4 +1,4 @@
-"""Constraints: parts that say which tokens may come next, by the tokens so far."""
+"""Constraints for `generate`: which tokens may come next, given the tokens so far."""
 
 import dataclasses
 from collections.abc import Callable
@@ -13,23 +13,30 @@ from keras_attention.generation.token_history import count_ids
 
 
 class Constraint(Part):
-    """Says which tokens may come next: `constraint.allows(history)`.
+    """Base class of constraints, which forbid some tokens during generation.
 
-    A row to which nothing is allowed any more ends there, without an END id.
+    A subclass defines `allows`. If all tokens are forbidden in a row, the row ends there, without
+    an end id.
     """
 
     def allows(self, history):
-        """`TokenHistory` -> bool (B, V), True = may come; (1, V) where all rows have the same."""
+        """Return which ids may come next, bool (B, V), or (1, V) for all rows.
+
+        Args:
+            history: a `TokenHistory`, the tokens so far.
+        """
         raise NotImplementedError(f"{type(self).__name__}.allows")
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Rule(Constraint):
-    """A constraint that is a function, of `keras.ops`, as `Constraint.allows` is.
+    """Allows the tokens that your own function allows.
 
     Args:
-        function: `TokenHistory` -> bool (B, V) or (1, V). Registered with Keras, it can be saved.
+        function: function from a `TokenHistory`, the tokens so far, to bool (B, V) or (1, V), True
+            for allowed ids, written with `keras.ops`. To save the constraint, register the function
+            with Keras.
 
     ```python
     import keras_attention as ka
@@ -55,10 +62,10 @@ class Rule(Constraint):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Allowed(Constraint):
-    """Only these ids may come. END ids are to be among them, or no row ends.
+    """Allows only the given token ids.
 
     Args:
-        ids: ints.
+        ids: ints, the allowed ids. Include the end ids, otherwise no row can end.
 
     ```python
     import keras_attention as ka
@@ -74,7 +81,9 @@ class Allowed(Constraint):
     def __post_init__(self):
         object.__setattr__(self, "ids", whole_ids(self, self.ids))
         if not self.ids:
-            raise ValueError("Allowed(ids=()): name the ids that may come; nothing else may.")
+            raise ValueError(
+                "Allowed(ids=()): expected at least one id. List the ids that may come next."
+            )
 
     def allows(self, history):
         return _listed(self, history.vocabulary_size)
@@ -83,17 +92,17 @@ class Allowed(Constraint):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Forbidden(Constraint):
-    """These ids never come.
+    """Forbids the given token ids.
 
     Args:
-        ids: ints.
+        ids: ints, the forbidden ids.
 
     ```python
     import keras_attention as ka
 
     history = ka.generation.TokenHistory([[1, -1]], count=1, begin=1, vocabulary_size=3)
-    known = ka.generation.constraints.Forbidden([0])
-    assert known.allows(history).numpy().tolist() == [[False, True, True]]
+    rule = ka.generation.constraints.Forbidden([0])
+    assert rule.allows(history).numpy().tolist() == [[False, True, True]]
     ```
     """
 
@@ -109,11 +118,11 @@ class Forbidden(Constraint):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class MinimumLength(Constraint):
-    """END ids may come only after `length` new tokens.
+    """Forbids the end of a row until the row has `length` new tokens.
 
     Args:
-        length: int, at least 0.
-        end_token_ids: ints.
+        length: int, at least 0, the minimum number of new tokens before an end id.
+        end_token_ids: ints, the ids that end a row.
 
     ```python
     import keras_attention as ka
@@ -139,13 +148,13 @@ class MinimumLength(Constraint):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class AtFirst(Constraint):
-    """A constraint on the first new token alone; the others are free.
+    """Applies a constraint only to the first new token.
 
-    `AtFirst(Allowed([i]))` is what Hugging Face calls `forced_bos_token_id=i`, with which BART
-    begins its summaries, and `AtFirst(Forbidden(ids))` its `begin_suppress_tokens=ids`.
+    `AtFirst(Allowed([i]))` is Hugging Face's `forced_bos_token_id=i`, which BART uses for
+    summaries. `AtFirst(Forbidden(ids))` is Hugging Face's `begin_suppress_tokens=ids`.
 
     Args:
-        constraint: `Constraint`, its config, or a function, which is a `Rule`.
+        constraint: a `Constraint`, its config, or a function for `Rule`.
 
     ```python
     import keras_attention as ka
@@ -170,13 +179,12 @@ class AtFirst(Constraint):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class NoRepeatNGrams(Constraint):
-    """No `size` tokens in a row that a row has already, its prompt included.
+    """Forbids tokens that would complete an n-gram that the row or its prompt already contains.
 
-    (Paulus et al., 2018, section 2.5, with trigrams.) That END follows a token twice is no
-    repetition: a row has one END.
+    Paulus et al. (2018, section 2.5) use trigrams.
 
     Args:
-        size: int n; 1 forbids every token that was history.
+        size: int n, the number of tokens in an n-gram. 1 forbids every token that already occurred.
 
     ```python
     import numpy as np
@@ -197,14 +205,14 @@ class NoRepeatNGrams(Constraint):
     def allows(self, history):
         tokens, n = ops.convert_to_tensor(history.tokens), self.size
         batch, length = ops.shape(tokens)
-        # Padded with -1, every index begins n tokens; those that hold a -1 do not count.
+        # Padded with -1, so that an n-gram begins at every index. N-grams with -1 do not count.
         padded = ops.concatenate([tokens, -ops.ones((batch, n), dtype="int32")], axis=1)
         same = ops.ones((batch, length), dtype="bool")
         ending = history.last(n - 1) if n > 1 else None
         for k in range(n - 1):
-            wanted = ending[:, k : k + 1]
-            here = ops.logical_and(padded[:, k : k + length] == wanted, wanted >= 0)
-            same = ops.logical_and(same, here)
+            expected = ending[:, k : k + 1]
+            matches = ops.logical_and(padded[:, k : k + length] == expected, expected >= 0)
+            same = ops.logical_and(same, matches)
         following = padded[:, n - 1 : n - 1 + length]
         return count_ids(following, same, history.vocabulary_size) == 0
 
@@ -212,13 +220,14 @@ class NoRepeatNGrams(Constraint):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class OneOf(Constraint):
-    """The new tokens are one of these sequences: labels, names, commands (De Cao et al., 2021).
+    """Makes the new tokens of each row one of the given sequences (De Cao et al., 2021).
 
-    A row ends where its sequence does. Where one sequence is the beginning of another, end each
-    with an END id, so that the shorter one can be chosen.
+    Use it to choose among labels, names or commands. A row ends after its sequence. If a sequence
+    is the beginning of another, put an end id at the end of both, so that the shorter sequence can
+    be chosen.
 
     Args:
-        sequences: lists of ints.
+        sequences: lists of ints, the allowed sequences of new tokens.
 
     ```python
     import keras_attention as ka
@@ -235,8 +244,8 @@ class OneOf(Constraint):
         sequences = tuple(whole_ids(self, ids) for ids in self.sequences)
         if not all(sequences) or not sequences:
             raise ValueError(
-                f"OneOf(sequences={self.sequences!r}): expected one sequence of ids or more, none "
-                "of them empty."
+                f"OneOf(sequences={self.sequences!r}): expected at least one sequence of ids, and "
+                "no empty sequence. Remove empty sequences."
             )
         object.__setattr__(self, "sequences", sequences)
 
@@ -253,43 +262,52 @@ class OneOf(Constraint):
 
 
 def get(identifier):
-    """The constraint that `identifier` means: one, its config, or a function, which is a `Rule`."""
+    """Return a `Constraint` from a constraint, its config, or a function, which makes a `Rule`.
+
+    The function maps a `TokenHistory` to bool (B, V), True for each id that may come next.
+    """
     if isinstance(identifier, type):
-        raise ValueError(f"constraints={identifier!r}: expected one of these, not the class.")
+        raise ValueError(f"constraints={identifier!r} is a class. Pass an instance of it.")
     if callable(identifier) and not isinstance(identifier, Constraint):
         return Rule(identifier)
     if not isinstance(identifier, Constraint | dict):
         raise ValueError(
-            f"constraints={identifier!r}: expected a Constraint, its config, or a function of "
-            "TokenHistory that gives bool (B, V)."
+            f"constraints={identifier!r}: expected a Constraint, its config, or a function from "
+            "TokenHistory to bool (B, V)."
         )
     return part.get(identifier, names={}, family="constraint", base=Constraint)
 
 
 def whole_ids(part, ids):
-    """`ids` as a tuple of ints; the error names the part, or argument, that has others."""
+    """Return `ids` as a tuple of ints. Other values raise an error that names `part`."""
     name = part if isinstance(part, str) else type(part).__name__
     return tuple(checks.check_whole_number(name, "id", i, least=0) for i in np.ravel(ids).tolist())
 
 
 def _listed(part, vocabulary_size):
-    """Return which ids are those of `part`: bool (1, V)."""
+    """Return which ids are in `part.ids`, bool (1, V). V is `vocabulary_size`."""
     check_ids(part, part.ids, vocabulary_size)
     listed = np.isin(np.arange(vocabulary_size), part.ids)
     return ops.expand_dims(ops.convert_to_tensor(listed), axis=0)
 
 
 def check_ids(part, ids, vocabulary_size):
-    """Refuses ids that are not in the vocabulary."""
+    """Raise an error that names the constraint `part` if an id is outside the vocabulary.
+
+    `ids` are ints, and `vocabulary_size` is the number of ids in the vocabulary.
+    """
     if outside := sorted({i for i in ids if i >= vocabulary_size}):
         raise ValueError(
             f"{type(part).__name__}: ids {outside} are outside the vocabulary of "
-            f"{vocabulary_size}, whose last id is {vocabulary_size - 1}."
+            f"{vocabulary_size} ids. The last id is {vocabulary_size - 1}. Remove them."
         )
 
 
 def _begins_with(table, history, number):
-    """Which of the M sequences begin with the `number` new tokens of each row: bool (B, M)."""
+    """Return which of M sequences begin with the new tokens of each row, bool (B, M).
+
+    `table` (M, length) has the sequences, and `number` is the number of new tokens.
+    """
     length = table.shape[1]
     behind = -ops.ones((ops.shape(history.tokens)[0], length), dtype="int32")
     tokens = ops.concatenate([ops.convert_to_tensor(history.tokens), behind], axis=1)

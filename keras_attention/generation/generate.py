@@ -1,4 +1,4 @@
-"""`generate`: text from a model, in one traced loop; `GenerationOutput`, its full result."""
+"""`generate`, which generates tokens in one compiled loop, and `GenerationOutput`, its result."""
 
 import dataclasses
 
@@ -16,21 +16,25 @@ from keras_attention.generation.samplers import Beam
 
 @dataclasses.dataclass(frozen=True)
 class GenerationOutput:
-    """New tokens, and how they came about. R is the number of results of each row.
+    """The result of `generate` with scores or attention.
+
+    The shapes use B for rows, `limit` for the maximum number of new tokens, and R for
+    `num_return_sequences` of a `Beam`. Without a `Beam`, or if R is 1, there is no axis R.
 
     Attributes:
-        ids: int32 (B, limit), or (B, R, limit) for `Beam(num_return_sequences=R)` with R > 1, best
-            first; padding stands after the end.
-        scores: float32, in the shape of `ids`: the log-probability of each token, in the model's
-            distribution as penalties leave it (constraints and what a sampler cuts off do not
-            count); 0 after the end. None if not asked for.
-        totals: float32 (B,) or (B, R): their sum, for `Beam` divided by its length penalty; what
-            results are ranked by. None if not asked for.
-        attention: dict, {layer path: weights (B, N, limit, S)}, or (B, R, N, limit, S): what
-            attention looked at when it chose each token. S is the source in cross-attention;
-            in self-attention the prompt, shorter ones with padding in front, and the new tokens
-            but the last. None if not asked for.
-        rounds: int, how often the model itself ran to write, with a draft model; else None.
+        ids: int32 (B, limit) or (B, R, limit), the new tokens, the best sequence first. Padding
+            follows the end of a sequence.
+        scores: float32, in the shape of `ids`, the log-probability of each token after penalties,
+            and 0 after the end. Constraints and the cut-off of a sampler do not change it.
+        totals: float32 (B,) or (B, R), the sum of the scores. For a `Beam` it is divided by the
+            length penalty, and results are ranked by it.
+        attention: dict {layer path: weights (B, N, limit, S) or (B, R, N, limit, S)}, the attention
+            weights with which each token was chosen. In cross-attention, S is the source. In
+            self-attention, S is the prompt (shorter prompts begin with padding) followed by all new
+            tokens except the last.
+        rounds: int, how often the model ran after the first token, if there was a draft model.
+
+    `scores`, `totals`, `attention` and `rounds` are None if they were not requested.
     """
 
     ids: np.ndarray
@@ -66,61 +70,66 @@ def generate(
     return_scores=False,
     return_attention=False,
 ):
-    """Generates new tokens for every row, each chosen by the model's logits after those before it.
+    """Generate new tokens that continue each prompt of a batch, or translate each source.
 
-    Works for every functional model of this package's layers that looks back only, without
-    changing it, with a cache. A model that holds layers of other packages is tested once, on a
-    short text, and refused if they mix or count tokens. The loop is traced once for all lengths
-    (on JAX for each power of two) and batch sizes; it stops when every row has ended. Rows are
-    independent: a batch gives what its rows give alone (but drawn tokens differ, because every
-    row has random numbers of its own).
+    The function works with every functional model that is built from layers of this package, if no
+    token depends on later tokens. It does not change the model. It tests a model that has layers of
+    other packages once on a short text, and raises an error if these layers mix or count tokens.
+
+    The loop uses a cache, and is compiled once for all lengths and batch sizes (on JAX once for
+    each power of two). It stops when every row has ended. Rows do not depend on one another: greedy
+    and beam search return the same tokens for a batch as for its rows one by one.
 
     Args:
-        model: a functional `keras.Model`, token ids (B, T) -> logits (B, T, V); or one that holds
-            an `"encoder"` and a `"decoder"`; or a `Decoder`.
-        prompt: the text that a language model continues, or the source of an encoder: int ids
-            (B, T), padded on either side, or lists of ids of any lengths.
-        max_new_tokens: int, how many tokens a row gets at most.
+        model: a functional `keras.Model` from token ids (B, T) to logits (B, T, V), or a model that
+            contains an `"encoder"` and a `"decoder"`, or a `Decoder`.
+        prompt: the tokens that a language model continues, or the source of an encoder-decoder: int
+            ids (B, T) with padding on either side, or lists of ids of any lengths.
+        max_new_tokens: int, the maximum number of new tokens in a row.
         sampler: `"greedy"`, `"sample"`, `Greedy()`, `Sample(...)`, `Beam(...)`, or a config.
-        source: the source of an encoder, where the prompt is the beginning of the result: ids, or
-            images, spectrograms and dicts as the encoder takes them.
-        start_token_id: int or ints, put in front of every row, as decoders begin.
-        end_token_id: int or ints; one of them ends its row, and is part of it. None: rows are full
-            length.
-        padding_id: int, never chosen (unless it ends a row), and written after the end; None
-            where every id is a token, and 0 is written. `"model"` is that of its embedding.
-        min_new_tokens: int, how many new tokens there are before a row may end.
-        repetition_penalty: float, as `penalties.Repetition`.
-        no_repeat_ngram_size: int, as `constraints.NoRepeatNGrams`.
-        allowed_ids: ints, as `constraints.Allowed`.
-        penalties: more `penalties` (parts).
-        constraints: more `constraints`, parts or functions of `TokenHistory` -> bool (B, V). What
-            Hugging Face calls `forced_bos_token_id=i` is `AtFirst(Allowed([i]))`,
+        source: the source of an encoder-decoder, if `prompt` is the beginning of the result: ids,
+            images, spectrograms, or a dict of the encoder's inputs.
+        start_token_id: int or ints, tokens that begin every row, before the prompt. In an
+            encoder-decoder, they begin every result.
+        end_token_id: int or ints, the ids that end a row. The end id is part of the result. If
+            None, all rows have full length.
+        padding_id: int, pads rows after their end. The model never chooses this id, unless it is
+            also an end id. None means that every id is a token, and pads with 0. `"model"` is the
+            padding id of the model's embedding.
+        min_new_tokens: int, the minimum number of new tokens in a row.
+        repetition_penalty: float above 1, makes tokens less probable that already occurred, as
+            `penalties.Repetition` does.
+        no_repeat_ngram_size: int n, forbids that n tokens in a row occur twice, as
+            `constraints.NoRepeatNGrams` does.
+        allowed_ids: ints, the only ids that may be generated.
+        penalties: a `Penalty` or a list of them, applied after `repetition_penalty`.
+        constraints: a `Constraint`, a function from `TokenHistory` to bool (B, V), or a list of
+            them. Hugging Face's `forced_bos_token_id=i` is `AtFirst(Allowed([i]))`, and its
             `suppress_tokens=ids` is `Forbidden(ids)`.
-        draft_model: a smaller model with the same vocabulary that proposes tokens, for speculative
-            decoding (Leviathan et al., 2023): the results are those of `model` alone, greedy ones
-            to the token and sampled ones in distribution.
-        num_draft_tokens: int, how many it proposes at a time; the cache has as many more slots.
-        callback: function of int32 ids (B,), called with the tokens of each step as they come.
-        seed: int, for `Sample`; it takes precedence over the sampler's own.
-        max_length: int, the most tokens a row may have, prompt included.
-        memory_length, cache_dtype: as `memory_length` and `dtype` of `initial_cache`.
-        return_scores, return_attention: bools; either makes the result a `GenerationOutput`, which
-            also counts the rounds of a draft.
+        draft_model: a smaller model with the same vocabulary, which proposes tokens that `model`
+            checks several at a time, to generate faster (speculative decoding, Leviathan et al.,
+            2023). Greedy tokens stay the same, and sampled tokens keep their distribution.
+        num_draft_tokens: int, number of tokens that the draft model proposes at a time. The cache
+            is longer by this number.
+        callback: function that is called with the new tokens of each step, int32 (B,), or None.
+        seed: int, the seed for `Sample`. It replaces the sampler's own seed.
+        max_length: int, the maximum number of tokens in a row, including the prompt.
+        memory_length, cache_dtype: the arguments `memory_length` and `dtype` of `initial_cache`.
+        return_scores, return_attention: bools, whether to return a `GenerationOutput` with scores,
+            or with attention weights.
 
-    Within `visualization.record_attention(model)` it records what `return_attention` gives, under
-    the paths of the model, and of an encoder-decoder how the encoder read its source.
+    Inside `visualization.record_attention(model)`, the attention weights of the new tokens and of
+    the encoder are recorded under the model's layer paths.
 
     Returns:
-        int32 ids (B, max_new_tokens), NumPy, the new tokens alone, END included and `padding_id`
-        (or 0) after it; (B, R, max_new_tokens) for `Beam(num_return_sequences=R)` with R > 1. Or a
-        `GenerationOutput`.
+        int32 ids (B, max_new_tokens), NumPy: the new tokens including the end id, then padding. For
+        `Beam(num_return_sequences=R)` with R > 1, (B, R, max_new_tokens). A `GenerationOutput` if
+        scores or attention are requested.
 
     Raises:
-        ValueError: for empty prompts, prompts longer than `max_length` or the model's positions,
-            ids outside the vocabulary, models that cannot take tokens one by one, or give other
-            logits then, and logits that are NaN or infinite. A loop in an exported file raises
-            nothing: a row that has such logits ends there.
+        ValueError: a prompt is empty, or longer than `max_length` or the model's positions. An id
+            is outside the vocabulary. The model cannot read tokens one by one. Logits are NaN or
+            infinite (in an exported file, such a row ends without an error).
 
     ```python
     import keras
@@ -155,10 +164,12 @@ def generate(
     )
     if draft_model is not None:
         checks.check_whole_number("generate", "num_draft_tokens", num_draft_tokens)
-    if return_attention and memory_length is not None:
+    recording = return_attention or alignments.find_recording(decoder)
+    if recording and memory_length is not None:
         raise ValueError(
-            "return_attention=True reads the whole text once more, all of which a memory of "
-            f"memory_length={memory_length} does not see: leave one of them out."
+            "return_attention and record_attention need the whole text, but "
+            f"memory_length={memory_length} keeps only its end. Leave memory_length out, or do "
+            "not request attention weights."
         )
     inputs = prepare_inputs(
         decoder,
@@ -174,11 +185,6 @@ def generate(
         memory_length=memory_length,
         cache_dtype=cache_dtype,
     )
-    if memory_length is not None and alignments.find_recording(inputs.decoder):
-        raise ValueError(
-            "record_attention would read the whole text once more, all of which a memory of "
-            f"memory_length={memory_length} does not see: leave one of them out."
-        )
     outputs = (
         _generate(inputs)
         if callback is None
@@ -190,7 +196,7 @@ def generate(
 
 
 def _generate(inputs):
-    """Runs the loop for `inputs`; its outputs as NumPy arrays."""
+    """Run the compiled loop that fits `inputs`, and return its outputs as NumPy arrays."""
     decoder, config = inputs.decoder, inputs.config
     if inputs.draft is not None:
         outputs = speculative.generate_with_draft(inputs)
@@ -209,7 +215,11 @@ def _generate(inputs):
 
 
 def _make_result(inputs, outputs, return_attention):
-    """Ids alone, or `GenerationOutput`."""
+    """Return ids, or a `GenerationOutput` if scores or attention were requested.
+
+    `inputs` is the `GenerationInputs`, and `outputs` the dict of arrays that the loop returned.
+    `return_attention` is a bool.
+    """
     ids = outputs["ids"] = outputs["ids"][..., : inputs.number]
     if recording := alignments.find_recording(inputs.decoder):
         only = ids[:, 0] if isinstance(inputs.config.sampler, Beam) and ids.shape[1] == 1 else ids
@@ -225,5 +235,6 @@ def _make_result(inputs, outputs, return_attention):
         outputs["rounds"] = int(outputs["rounds"])
     if isinstance(inputs.config.sampler, Beam) and ids.shape[1] == 1:
         outputs = map_leaves(lambda x: x[:, 0], outputs)
-    asked = return_attention or inputs.config.with_scores
-    return GenerationOutput(**outputs) if asked else outputs["ids"]
+    if return_attention or inputs.config.with_scores:
+        return GenerationOutput(**outputs)
+    return outputs["ids"]

@@ -1,4 +1,4 @@
-"""`GenerationInputs`: prompts and sources as users have them, checked and made into tensors."""
+"""Check the prompts and sources of `generate`, and convert them to tensors."""
 
 import dataclasses
 
@@ -11,22 +11,22 @@ from keras_attention.generation.compiled import Spec, dtype_of, map_leaves
 from keras_attention.generation.config import GenerationConfig
 from keras_attention.generation.piecewise import get_decoder
 
-MOST_IDS = 2**31  # as many as int32, the dtype of ids, has from 0 on
+MOST_IDS = 2**31  # number of ids that int32, the dtype of ids, can represent
 
 
 @dataclasses.dataclass(frozen=True)
 class GenerationInputs:
-    """The arguments of `generate`, checked, as tensors.
+    """The checked arguments of `generate`, as tensors.
 
     Attributes:
-        decoder: `Decoder`, or an object with its methods.
-        config: `GenerationConfig`.
-        tensors: dict of tensors, as `loop.generate_tokens` takes them, and `draft_cache` for a
-            draft.
-        specs: dict of the `Spec` of each.
-        number: int, how many new tokens are wanted.
+        decoder: a `Decoder`, or an object with its methods.
+        config: a `GenerationConfig`.
+        tensors: dict of the inputs of `loop.generate_tokens`. With a draft model also
+            `draft_cache`.
+        specs: dict with the `Spec` of each tensor.
+        number: int, the maximum number of new tokens.
         draft: a `Decoder` that proposes tokens, or None.
-        num_draft_tokens: int, how many it proposes at a time; the cache has room for as many more.
+        num_draft_tokens: int, number of tokens that the draft proposes at a time.
     """
 
     decoder: object
@@ -53,43 +53,51 @@ def prepare_inputs(
     memory_length=None,
     cache_dtype=None,
 ):
-    """The `GenerationInputs` of these arguments of `generate`; `config` stands for the others."""
+    """Check arguments of `generate`, and return them as `GenerationInputs`."""
     decoder = get_decoder(model)
     draft = None if draft_model is None else get_decoder(draft_model)
     config.check_ids(decoder.vocabulary_size)
-    found = {}
+    pairs = {}  # name -> (value, its `Spec`)
     if decoder.has_source:
         source, prompt = (prompt, None) if source is None else (source, prompt)
-        found["source"] = read_source(decoder, source)
+        pairs["source"] = read_source(decoder, source)
     elif source is not None:
         raise ValueError(
-            "source=... is what an encoder reads, and this model has none: give a language model "
-            "its text as the prompt."
+            "source= is for a model with an encoder, and this model has none. Pass the text of a "
+            "language model as the prompt."
         )
     if start_token_id is not None:
         start_token_id = _read_start_tokens(start_token_id, decoder.vocabulary_size)
-    rows = _prompt_rows(prompt, start_token_id, config.padding, found.get("source"))
+    rows = _prompt_rows(prompt, start_token_id, config.padding, pairs.get("source"))
     check_rows("prompt", rows, decoder.vocabulary_size)
-    number = _count_new_tokens(max(map(len, rows)), max_new_tokens, max_length)
-    found |= _pad_prompts(rows, config.padding.filler)
-    found["number"] = np.int32(number), Spec((), "int32")
+    longest = max(map(len, rows))
+    number = _count_new_tokens(longest, max_new_tokens, max_length)
+    ids, start = pad_left(rows, bucket_length(longest), config.padding.filler)
+    pairs["prompt"] = ids, Spec((None, None), "int32")
+    if start.any():
+        pairs["start"] = start, Spec((None,), "int32")
+    pairs["number"] = np.int32(number), Spec((), "int32")
     limit = bucket_length(number) + num_draft_tokens
-    length = found["prompt"][0].shape[1] + limit
-    several = 1 if draft is None else 3
-    found["uniform"] = draw_uniform(seed, config.sampler, (limit, len(rows)), several)
-    for name, kind in {"cache": decoder, "draft_cache": draft}.items():
-        if kind is not None:
-            fed = max(map(len, rows)) + number + num_draft_tokens - 1  # the last one is not
-            kind.check_lengths(min(map(len, rows)), fed)
-            found[name] = _empty_cache(kind, len(rows), length, memory_length, cache_dtype)
-    tensors = map_leaves(ops.convert_to_tensor, {name: pair[0] for name, pair in found.items()})
-    specs = {name: pair[1] for name, pair in found.items()}
+    num_uniform = 1 if draft is None else 3
+    pairs["uniform"] = draw_uniform(seed, config.sampler, (limit, len(rows)), num_uniform)
+    for name, model in {"cache": decoder, "draft_cache": draft}.items():
+        if model is not None:
+            cached = longest + number + num_draft_tokens - 1  # without the last token
+            model.check_lengths(min(map(len, rows)), cached)
+            length = ids.shape[1] + limit
+            pairs[name] = _empty_cache(model, len(rows), length, memory_length, cache_dtype)
+    tensors = map_leaves(ops.convert_to_tensor, {name: pair[0] for name, pair in pairs.items()})
+    specs = {name: pair[1] for name, pair in pairs.items()}
     config = config.without_seed()
     return GenerationInputs(decoder, config, tensors, specs, number, draft, num_draft_tokens)
 
 
 def _prompt_rows(prompt, start_token_id, padding, source):
-    """Return the prompts with their start tokens: a list of arrays of ids."""
+    """Return `prompt` as a list of arrays of ids, each with the start tokens in front.
+
+    `start_token_id` is a list of ids, or None. `padding` is the `Padding` of the model. `source` is
+    None or (the inputs of the encoder, their `Spec`s).
+    """
     if prompt is not None:
         rows = read_rows("prompt", prompt, padding.id)
         if not rows:
@@ -98,13 +106,13 @@ def _prompt_rows(prompt, start_token_id, padding, source):
         rows = [np.zeros((0,), "int64")] * (1 if source is None else count_rows(source[0]))
     else:
         raise ValueError(
-            "There is nothing to go on from: give a prompt, or the id that begins every text, "
-            "start_token_id=..."
+            "generate got neither a prompt nor a start token, but needs a first token. Pass a "
+            "prompt, or start_token_id=, the id that begins every text."
         )
     if source is not None and len(rows) != count_rows(source[0]):
         raise ValueError(
-            f"The prompt has {len(rows)} rows and the source {count_rows(source[0])}: expected one "
-            "of each for every result."
+            f"The prompt has {len(rows)} rows and the source {count_rows(source[0])}. Pass one "
+            "prompt for each row of the source."
         )
     if start_token_id is None:
         return rows
@@ -112,27 +120,33 @@ def _prompt_rows(prompt, start_token_id, padding, source):
 
 
 def _read_start_tokens(start_token_id, vocabulary_size):
-    """Return the start tokens, a list of one id or several; refuses what is no id of the model."""
+    """Return the start tokens as a list of ids. Ids outside the vocabulary raise an error.
+
+    `start_token_id` is an int or several ints.
+    """
     several = isinstance(start_token_id, list | tuple)
     ids = list(start_token_id) if several else [start_token_id]
     if not ids:
-        raise ValueError("start_token_id=() is empty: expected an id, or several.")
+        raise ValueError("start_token_id=() is empty: expected an id, or several ids.")
     for number in ids:
         checks.check_whole_number("generate", "start_token_id", number, least=0)
         if number >= vocabulary_size:
             raise ValueError(
                 f"start_token_id={number} is outside the model's vocabulary of "
-                f"{vocabulary_size} ids, 0 to {vocabulary_size - 1}."
+                f"{vocabulary_size} ids. Choose an id from 0 to {vocabulary_size - 1}."
             )
     return ids
 
 
 def _count_new_tokens(longest, max_new_tokens, max_length):
-    """How many new tokens there may be after a prompt of `longest` tokens."""
+    """Return the maximum number of new tokens after a prompt of `longest` tokens, an int.
+
+    The other arguments are those of `generate`, ints or None.
+    """
     if max_length is None and max_new_tokens is None:
         raise ValueError(
-            "generate needs max_new_tokens=..., how many tokens each row may get, or max_length=..."
-            ", how many it may have with its prompt: a model may never write an END."
+            "generate needs a limit, because a model may never choose an end id. Pass "
+            "max_new_tokens=, or max_length=, which includes the prompt."
         )
     if max_new_tokens is not None:
         checks.check_whole_number("generate", "max_new_tokens", max_new_tokens)
@@ -141,35 +155,25 @@ def _count_new_tokens(longest, max_new_tokens, max_length):
     room = checks.check_whole_number("generate", "max_length", max_length) - longest
     if room < (max_new_tokens or 1):
         raise ValueError(
-            f"The longest prompt has {longest} tokens, which leaves room for {max(room, 0)} new "
-            f"ones in max_length={max_length}; max_new_tokens={max_new_tokens}. Give a larger "
-            "max_length, a shorter prompt, or ask for fewer."
+            f"The longest prompt has {longest} tokens, so max_length={max_length} leaves room for "
+            f"{max(room, 0)} new ones, but max_new_tokens={max_new_tokens}. Use a larger "
+            "max_length, a shorter prompt, or fewer new tokens."
         )
     return max_new_tokens or room
 
 
-def _pad_prompts(rows, filler):
-    """{"prompt": ..., "start": ...}, each a tensor and its `Spec`; no start where all are full."""
-    longest = max(map(len, rows))
-    width = bucket_length(longest)
-    ids, start = pad_left(rows, width, filler)
-    found = {"prompt": (ids, Spec((None, None), "int32"))}
-    if start.any():
-        found["start"] = start, Spec((None,), "int32")
-    return found
-
-
 def _empty_cache(decoder, batch_size, length, *options):
-    """Zeros for the cache of tokens, and their `Spec`s: axes that follow the length are None."""
+    """Return an empty cache for `length` tokens, and its `Spec`s with None for variable sizes.
+
+    `decoder` is a `Decoder`, and `options` are the arguments `memory_length` and `dtype` of its
+    `start`.
+    """
     if options[0] is not None:
         checks.check_whole_number("generate", "memory_length", options[0])
-    here, longer = (
-        decoder.cache_shapes(length, *options),
-        decoder.cache_shapes(length + 1, *options),
-    )
+    longer = decoder.cache_shapes(length + 1, *options)
     tensors, specs = {}, {}
-    for name, (shape, dtype) in here.items():
-        if None in shape:  # of the source, and made by the encoder
+    for name, (shape, dtype) in decoder.cache_shapes(length, *options).items():
+        if None in shape:  # a source entry, which the encoder computes
             continue
         other = longer.get(name, (shape, dtype))[0]
         same = [a if a == b else None for a, b in zip(shape, other, strict=True)]
@@ -178,43 +182,50 @@ def _empty_cache(decoder, batch_size, length, *options):
     return tensors, specs
 
 
-def draw_uniform(seed, sampler, shape, several=1):
-    """Numbers in [0, 1), and their `Spec`; the same for a seed on every backend.
+def draw_uniform(seed, sampler, shape, count=1):
+    """Return random numbers in [0, 1), float32 (limit, B), from which tokens are sampled.
+
+    The result is a tuple of the numbers and their `Spec`. A seed gives the same numbers on every
+    backend.
 
     Args:
-        shape: (limit, B). several: int, how many for each token: (limit, several, B) if above 1.
+        seed: int. None uses the sampler's seed, or a random seed.
+        sampler: a `Sampler`.
+        shape: (limit, B), the maximum number of new tokens, and the number of rows.
+        count: int, number of random numbers for each token. If it is above 1, the result is
+            (limit, count, B).
     """
     seed = sampler.seed if seed is None else seed
     if seed is None:  # keras.utils.set_random_seed sets this generator
         seed = np.random.randint(2**31)
     checks.check_whole_number("generate", "seed", seed, least=0)
-    shape = shape if several == 1 else (shape[0], several, shape[1])
-    numbers = np.random.default_rng(seed).integers(2**23, size=shape) / 2**23  # none becomes 1
+    shape = shape if count == 1 else (shape[0], count, shape[1])
+    numbers = np.random.default_rng(seed).integers(2**23, size=shape) / 2**23  # always below 1
     return numbers.astype("float32"), Spec((None,) * len(shape), "float32")
 
 
 def read_source(decoder, source):
-    """Return the inputs of the encoder as arrays, and their `Spec`s.
+    """Return the encoder's inputs as an array or a dict of arrays, and their `Spec`s.
 
     Args:
         decoder: a `Decoder` with an encoder.
-        source: ids (B, S) or lists of ids of any lengths; another array; or a dict of arrays.
+        source: ids (B, S), lists of ids of any lengths, another array, or a dict of arrays.
     """
     if source is None:
-        raise ValueError("The model has an encoder: give what it reads, as prompt or as source.")
-    encoder = decoder.encoder  # None of a `Decoder` without a model of its own
+        raise ValueError("The model has an encoder. Pass its input as prompt= or as source=.")
+    encoder = decoder.encoder  # None for a `Decoder` without a model
     inputs = () if encoder is None else encoder.inputs
-    known = {x.name: Spec(tuple(x.shape), dtype_of(x)) for x in inputs}
+    input_specs = {x.name: Spec(tuple(x.shape), dtype_of(x)) for x in inputs}
     if isinstance(source, dict):
-        arrays = {name: _read_array(x, known.get(name)) for name, x in source.items()}
-        return arrays, {name: _source_spec(x, known.get(name)) for name, x in arrays.items()}
-    known = next(iter(known.values())) if len(known) == 1 else None
-    array = _read_source_ids(decoder, source) if is_ids(source) else _read_array(source, known)
-    return array, _source_spec(array, known)
+        arrays = {name: _read_array(x, input_specs.get(name)) for name, x in source.items()}
+        return arrays, {name: _source_spec(x, input_specs.get(name)) for name, x in arrays.items()}
+    spec = next(iter(input_specs.values())) if len(input_specs) == 1 else None
+    array = _read_source_ids(decoder, source) if is_ids(source) else _read_array(source, spec)
+    return array, _source_spec(array, spec)
 
 
 def count_rows(source):
-    """How many rows a source has."""
+    """Return the number of rows of a source, an array or a dict of arrays."""
     return len(keras.tree.flatten(source)[0])
 
 
@@ -223,23 +234,26 @@ def _read_array(x, spec):
     if spec is None:
         return x
     if "int" in spec.dtype and x.dtype.kind == "f":
-        raise ValueError(f"The encoder reads ids, whole numbers, and was given {x.dtype}.")
+        raise ValueError(f"The source is {x.dtype}, but the encoder reads ids. Pass whole numbers.")
     if "int" in spec.dtype and x.dtype.kind in "iu" and x.size:
-        known = np.iinfo(spec.dtype)
+        limits = np.iinfo(spec.dtype)
         least, most = int(x.min()), int(x.max())
-        if least < known.min or most > known.max:
+        if least < limits.min or most > limits.max:
             raise ValueError(
-                f"The encoder reads {spec.dtype}, {known.min} to {known.max}, and was given "
-                f"{least if least < known.min else most}."
+                f"The source has the id {least if least < limits.min else most}, but the encoder "
+                f"reads {spec.dtype}, {limits.min} to {limits.max}. Pass ids of the vocabulary."
             )
     return x.astype(spec.dtype)
 
 
-def _source_spec(x, known):
-    """The `Spec` of an encoder's input, for any batch; ids of unknown inputs have any length."""
+def _source_spec(x, spec):
+    """Return the `Spec` of an array x that is passed to the encoder, for any batch size.
+
+    `spec` is the `Spec` of the encoder's input. If it is None, ids may have any length.
+    """
     dtype = dtype_of(x)
-    if known is not None:
-        return Spec((None, *known.shape[1:]), dtype)
+    if spec is not None:
+        return Spec((None, *spec.shape[1:]), dtype)
     return Spec((None, *(x.shape[1:] if "float" in dtype else [None] * (x.ndim - 1))), dtype)
 
 
@@ -254,26 +268,25 @@ def _read_source_ids(decoder, source):
     lengths = set(map(len, rows))
     if padding.id is None and len(lengths) > 1:
         raise ValueError(
-            f"The source has rows of {min(lengths)} to {max(lengths)} ids, and every id is a token "
-            "to the encoder (padding_id=None): none can fill up the short ones. Give rows "
-            "of one length at a time."
+            f"The source has rows of {min(lengths)} to {max(lengths)} ids, but the encoder has no "
+            "padding id (padding_id=None) to pad short rows. Pass rows of one length at a time."
         )
     width = max(lengths) if padding.id is None else bucket_length(max(lengths))
     return pad_right(rows, width, padding.filler)
 
 
 def read_rows(name, ids, padding=0):
-    """Return a list of int64 arrays, one for each row, without the padding around it.
+    """Return the rows of `ids` as a list of int64 arrays, without padding on either side.
 
     Args:
-        name: str, of the argument, for messages.
-        ids: ints (B, T), padded on either side; a list of lists of ints; or ints (T,), one row.
-        padding: int, the id around the tokens; None where every id is a token.
+        name: str, the name of the argument in error messages.
+        ids: ints (B, T), padded on either side, or a list of lists of ints, or one row (T,).
+        padding: int, the padding id. None if every id is a token.
     """
     if not isinstance(ids, list | tuple) and not len(getattr(ids, "shape", ())):
         raise ValueError(
-            f"{name}={ids!r}: expected token ids, whole numbers (B, T), or a list of lists of "
-            "them. Texts are made ids by what made those of the training."
+            f"{name}={ids!r}: expected token ids, whole numbers (B, T), or a list of lists. "
+            "Tokenize text with the tokenizer used in training."
         )
     if hasattr(ids, "shape"):
         ids = keras.ops.convert_to_numpy(ids)
@@ -288,39 +301,46 @@ def _read_row(name, number, ids, padding):
         return np.zeros((0,), "int64")
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise ValueError(
-            f"{name}: row {number} holds {ids.dtype} of shape {ids.shape}, but token ids are whole "
-            "numbers (B, T), or a list of lists of them. Texts are made ids by what made those of "
-            "the training."
+            f"{name}: row {number} holds {ids.dtype} of shape {ids.shape}. Expected token ids, "
+            "whole numbers (B, T), or a list of lists. Tokenize text with the tokenizer used in "
+            "training."
         )
     if padding is not None:
         tokens = np.flatnonzero(ids != padding)
         ids = ids[tokens[0] : tokens[-1] + 1] if len(tokens) else ids[:0]
     if ids.dtype == "uint64":
         ids = np.minimum(ids, np.uint64(2**63 - 1))
-    return ids.astype("int64")  # int32 once they are checked
+    return ids.astype("int64")  # becomes int32 after the range check
 
 
 def check_rows(name, rows, vocabulary_size=None):
-    """Refuses empty rows, and ids that are outside the vocabulary."""
+    """Raise an error that names the argument `name` if a row is empty or has an unknown id.
+
+    `rows` is a list of int arrays. Ids must be below `vocabulary_size`, or below 2³¹ if it is None.
+    """
     for number, row in enumerate(rows):
         if not len(row):
+            fix = "Add a token"
+            fix += ", pass start_token_id=," if name == "prompt" else ""
             raise ValueError(
-                f"{name}: row {number} is empty, and a model needs a token to go on from. Give it "
-                "one, or leave the row out"
-                + ("; start_token_id=... puts one before each." if name == "prompt" else ".")
+                f"{name}: row {number} is empty: expected at least one token. {fix} or leave the "
+                "row out."
             )
         size = MOST_IDS if vocabulary_size is None else vocabulary_size
         outside = row[(row < 0) | (row >= size)]
         if len(outside):
-            whose = "any vocabulary: ids are whole numbers from" if vocabulary_size is None else ""
+            scope = "any vocabulary" if vocabulary_size is None else f"the vocabulary of {size} ids"
             raise ValueError(
-                f"{name}: row {number} has the id {outside[0]}, which is outside "
-                f"{whose or f'the vocabulary of {size} ids,'} 0 to {size - 1}."
+                f"{name}: row {number} has the id {outside[0]}, which is outside {scope}. "
+                f"Expected ids from 0 to {size - 1}."
             )
 
 
 def pad_left(rows, width, padding):
-    """int32 (B, width), rows at the right end, and where each begins, int32 (B,)."""
+    """Pad rows on the left with the id `padding`.
+
+    Returns the padded rows, int32 (B, width), and the number of padding tokens in each, int32 (B,).
+    """
     padded = np.full((len(rows), width), padding, "int32")
     for line, row in zip(padded, rows, strict=True):
         line[width - len(row) :] = row
@@ -328,7 +348,7 @@ def pad_left(rows, width, padding):
 
 
 def pad_right(rows, width, padding):
-    """int32 (B, width), rows at the left end."""
+    """Pad rows on the right with the id `padding`. Return int32 (B, width)."""
     padded = np.full((len(rows), width), padding, "int32")
     for line, row in zip(padded, rows, strict=True):
         line[: len(row)] = row
@@ -336,14 +356,14 @@ def pad_right(rows, width, padding):
 
 
 def bucket_length(length):
-    """Return the length to pad to: itself; on JAX a power of two, to compile less often."""
+    """Return `length`, or on JAX the next power of two, so that JAX compiles for fewer lengths."""
     if keras.backend.backend() != "jax":
         return length
     return max(8, 1 << (length - 1).bit_length())
 
 
 def is_ids(source):
-    """Return whether a source is token ids, and not an image, a spectrogram or several inputs."""
+    """Return whether a source consists of token ids, and not of images, sound or several inputs."""
     if hasattr(source, "dtype"):
         return "int" in str(source.dtype) and len(source.shape) <= 2
     return isinstance(source, list | tuple)

@@ -1,7 +1,9 @@
-"""Greedy decoding and sampling with a decoder, token by token, as functions of tensors.
+"""The generation loop for greedy decoding and sampling, as functions of tensors.
 
-A state is a dict of tensors whose shapes stay, so that the loop can be traced, compiled and
-exported; no Python code depends on a value.
+The functions pass a state from step to step, a dict of tensors of constant shapes. In all
+functions, `decoder` is a `Decoder`, `config` a `GenerationConfig`, and `inputs` the dict that
+`generate_tokens` explains. No Python code depends on a tensor's value. So the loop can be traced,
+compiled and exported.
 """
 
 import numpy as np
@@ -13,24 +15,23 @@ from keras_attention.generation.token_history import TokenHistory
 
 
 def generate_tokens(decoder, config, inputs):
-    """Generates until every row has ended or is full.
+    """Generate tokens until every row has ended or has `number` new tokens.
 
     Args:
         decoder: a `Decoder`.
-        config: `GenerationConfig` with a `TokenSampler`.
-        inputs: dict:
-            prompt: int32 (B, T), rows that are shorter begin with padding.
-            start: int32 (B,), where rows begin; may be left out where all do at 0.
-            source: inputs of an encoder; may be left out.
-            uniform: float32 (limit, B) in [0, 1), random numbers, a row for each new token.
-            number: int32 scalar, how many new tokens are wanted, at most `limit`.
-            cache: dict, an empty cache for T + limit tokens; may be left out where sizes are known:
-                it is then made here.
+        config: a `GenerationConfig` with a `TokenSampler`.
+        inputs: a dict of tensors:
+            prompt: int32 (B, T). Shorter rows begin with padding.
+            start: int32 (B,), the number of these padding tokens. Optional, 0 by default.
+            source: the inputs of the encoder. Only for an encoder-decoder.
+            uniform: float32 (limit, B), random numbers in [0, 1), one row for each new token.
+            number: int32 scalar, the maximum number of new tokens, at most `limit`.
+            cache: dict, an empty cache for T + limit tokens. Optional if these sizes are static.
 
     Returns:
-        dict: `ids` int32 (B, limit), with `config.with_scores` `scores` float32 (B, limit), and
-        `failed` int32 (B,): the number of the new token whose logits were not finite, where such
-        a row ends, or 0.
+        A dict: `ids` int32 (B, limit), the new tokens. With `config.with_scores` also `scores`
+        float32 (B, limit), their log-probabilities. `failed` int32 (B,): if the logits for the k-th
+        new token of a row were not finite, it is k, and the row ends there, else 0.
     """
     state = begin_state(decoder, config, inputs)
     state = ops.while_loop(is_running, lambda state: advance_state(decoder, config, state), state)
@@ -38,7 +39,11 @@ def generate_tokens(decoder, config, inputs):
 
 
 def begin_state(decoder, config, inputs):
-    """Return the state after the prompt and the first new token."""
+    """Run the model on the prompt, and return the state with the first new token.
+
+    The arguments are those of `generate_tokens`. The state is a dict of tensors, such as the tokens
+    so far and the cache.
+    """
     prompt, uniform = inputs["prompt"], inputs["uniform"]
     batch, width = ops.shape(prompt)
     limit = ops.shape(uniform)[0]
@@ -51,7 +56,7 @@ def begin_state(decoder, config, inputs):
         "begin": count,
         "end": count + ops.cast(inputs["number"], "int32"),
         "done": ops.zeros((batch,), dtype="bool"),
-        "failed": no_failures(batch),
+        "failed": ops.zeros((batch,), dtype="int32"),
         "uniform": uniform,
     }
     if config.with_scores:
@@ -60,7 +65,10 @@ def begin_state(decoder, config, inputs):
 
 
 def make_first_cache(decoder, inputs):
-    """Return the cache before the first token."""
+    """Return the cache for the first step: `inputs["cache"]`, or a new cache.
+
+    In an encoder-decoder, run the encoder and add the entries that depend on the source.
+    """
     source, start = inputs.get("source"), inputs.get("start")
     if "cache" not in inputs:
         batch, width = ops.shape(inputs["prompt"])
@@ -73,26 +81,39 @@ def make_first_cache(decoder, inputs):
 
 
 def step_decoder(decoder, tokens, cache, index):
-    """`decoder.step` with a cache of the same shapes as before, as loops require."""
+    """Return the logits and cache of `decoder.step`, with the static shapes that loops need.
+
+    The arguments are those of `Decoder.step`.
+    """
     logits, after = decoder.step(tokens, cache, index)
     lost = [n for n, x in after.items() if tuple(x.shape) != tuple(cache[n].shape)]  # by a slice
     return logits, after | {n: ops.reshape(after[n], ops.shape(cache[n])) for n in lost}
 
 
 def is_running(state):
-    """Return whether a row has not ended yet, and there is room for its next token."""
+    """Return whether there is room for one more token, and any row has not ended.
+
+    `state` is from `begin_state`.
+    """
     return ops.logical_and(state["count"] < state["end"], ops.any(ops.logical_not(state["done"])))
 
 
 def advance_state(decoder, config, state):
-    """Return the state after one more token."""
+    """Run the model on the last token of each row, and return the state with the next tokens.
+
+    `decoder` and `config` are those of `generate_tokens`, and `state` is from `begin_state`.
+    """
     last = ops.expand_dims(state["last"], axis=1)
     logits, cache = step_decoder(decoder, last, state["cache"], state["count"] - 1)
     return choose_token(decoder, config, state, logits[:, 0], cache)
 
 
 def choose_token(decoder, config, state, logits, cache):
-    """The state with the token that is chosen by `logits` (B, V), in every row that goes on."""
+    """Return the state with one more token, chosen by `logits` (B, V), in rows that have not ended.
+
+    `decoder` and `config` are those of `generate_tokens`. `cache` is the cache after the tokens so
+    far.
+    """
     count = state["count"]
     history = TokenHistory(state["tokens"], count, state["begin"], decoder.vocabulary_size)
     logits, allowed = config.penalize(logits, history), config.allowed(history)
@@ -114,38 +135,42 @@ def choose_token(decoder, config, state, logits, cache):
 
 
 def collect_results(config, state, width):
-    """Return the outputs of `generate_tokens`, from its last state."""
+    """Return the outputs of `generate_tokens` from its last state.
+
+    `config` is a `GenerationConfig`, and `width` the length of the prompt.
+    """
     output = {"ids": config.fill(state["tokens"][:, width:]), "failed": state["failed"]}
     if config.with_scores:
         output["scores"] = state["scores"][:, width:]
     return output
 
 
-def no_failures(batch):
-    """`failed` before the first step: int32 (B,), 0 for rows without a failure."""
-    return ops.zeros((batch,), dtype="int32")
-
-
 def note_failures(failed, logits, number, over=None):
-    """`failed` with the rows whose `logits` (B, V) are NaN, infinite, or forbid every token.
+    """Mark rows as failed whose logits are NaN or infinite, or forbid every token.
 
     Args:
-        failed: int32 (B,), the new token at which a row failed first, or 0.
-        number: int32 scalar, the new token that is chosen now, from 1.
-        over: bool (B,) or (1,), rows that have ended, whose logits do not matter; or None.
+        failed: int32 (B,), 0 for rows that have not failed yet, else their value of `number` then.
+        logits: float32 (B, V).
+        number: int32 scalar, 1 for the first new token, 2 for the second, ...
+        over: bool (B,) or (1,), True for rows that have ended, whose logits are ignored. None if no
+            row has ended.
+
+    Returns:
+        The new `failed`, int32 (B,).
     """
-    # A sum is NaN if one of its terms is. One logit may be minus infinity, which forbids a token.
+    # A sum is NaN if a term is. A logit of minus infinity only forbids a token.
     highest = ops.max(logits, axis=-1)
     usable = ops.logical_and(ops.sum(logits, axis=-1) < float("inf"), highest > IMPOSSIBLE)
-    fine = usable if over is None else ops.logical_or(usable, over)
-    return ops.where(ops.logical_or(fine, failed > 0), failed, number)
+    finite = usable if over is None else ops.logical_or(usable, over)
+    return ops.where(ops.logical_or(finite, failed > 0), failed, number)
 
 
 def raise_failures(decoders, failed):
-    """Raises a ValueError that names the row that failed first, the token, and a likely cause.
+    """Raise a ValueError with a likely cause if a row has failed, for the row that failed first.
 
     Args:
-        decoders: the model's and the draft's. failed: int32 (B,), see `note_failures`.
+        decoders: the decoder of the model and, if there is one, of the draft model.
+        failed: int32 (B,), the number of the new token at which each row failed, or 0.
     """
     failed = ops.convert_to_numpy(failed)
     if not failed.any():
@@ -153,28 +178,32 @@ def raise_failures(decoders, failed):
     row = int(np.argmin(np.where(failed > 0, failed, np.iinfo("int32").max)))
     models = [decoder.model for decoder in decoders if decoder.model]
     raise ValueError(
-        f"The logits for new token {failed[row]} of row {row} are NaN or infinite, and no token "
-        f"can be chosen by them. {_reason(models)}"
+        f"The logits for new token {failed[row]} of row {row} are NaN or infinite, so no token "
+        f"can be chosen. {_reason(models)}"
     )
 
 
 def _reason(models):
-    """Return a hint: the first weight that is not finite, if there is one."""
+    """Return the likely cause why logits are not finite, and the fix, for an error message."""
     for model in models:
         for weight in model.weights:
             if not np.isfinite(ops.convert_to_numpy(ops.sum(ops.cast(weight, "float32")))):
                 return (
-                    f"The weight {weight.path} of {model.name} holds NaN or infinite numbers: the "
-                    "training that made it has diverged, or its file is damaged."
+                    f"The weight {weight.path} of {model.name} has NaN or infinite values: the "
+                    "training diverged, or the file is damaged. Use an earlier checkpoint."
                 )
     return (
-        "The weights are numbers: what is computed with them grows too large. Try the model in "
+        "The weights are finite, so values grow too large inside the model. Try the model in "
         "float32, and look for a layer, penalty or constraint that divides by zero."
     )
 
 
 def extend_prompt(prompt, start, limit):
-    """Tokens (B, T + limit) as in `TokenHistory`: the prompt, and -1 where there is no token."""
+    """Return the `tokens` of a `TokenHistory`, (B, T + limit): the prompt, followed by -1.
+
+    `start` (B,) is the number of padding tokens at the beginning of each row, which become -1. None
+    if there is no padding.
+    """
     batch, width = ops.shape(prompt)
     if start is not None:
         index = ops.expand_dims(ops.arange(width, dtype="int32"), axis=0)
@@ -183,29 +212,30 @@ def extend_prompt(prompt, start, limit):
 
 
 def take_column(x, index):
-    """Column `index`, a scalar, of x (B, L), as (B, 1)."""
+    """Return the column of x (B, L) at `index`, a scalar tensor, as (B, 1)."""
     return ops.take(x, ops.reshape(index, (1,)), axis=1)
 
 
 def write_column(x, index, values):
-    """x (B, L) with `values` (B,) in column `index`, a scalar."""
-    here = ops.expand_dims(ops.arange(ops.shape(x)[1], dtype="int32") == index, axis=0)
-    return ops.where(here, ops.expand_dims(ops.cast(values, x.dtype), axis=1), x)
+    """Return a copy of x (B, L) with `values` (B,) in the column at `index`, a scalar tensor."""
+    column = ops.expand_dims(ops.arange(ops.shape(x)[1], dtype="int32") == index, axis=0)
+    return ops.where(column, ops.expand_dims(ops.cast(values, x.dtype), axis=1), x)
 
 
 def log_probability(logits, token):
-    """Return the log-probability of `token` (B,) by `logits` (B, V)."""
+    """Return the log-probability (B,) of `token` (B,) under `logits` (B, V)."""
     log_p = ops.log_softmax(logits, axis=-1)
     return ops.reshape(gather_rows(log_p, ops.expand_dims(token, axis=1)), (-1,))
 
 
 def gather_rows(x, index):
-    """Of each row b of x (B, C) or (B, C, L) the entries `index[b]`: index (B, K) -> (B, K, ...).
+    """Return the entries of x (B, C) or (B, C, L) at `index` (B, K) in each row.
 
-    A gather from a flat tensor, which every backend and LiteRT have.
+    The result is (B, K) or (B, K, L). The function gathers from a flat tensor, which every backend
+    and LiteRT support.
     """
-    size, rest = ops.shape(x)[1], ops.shape(x)[2:]
+    size, tail = ops.shape(x)[1], ops.shape(x)[2:]
     first = ops.expand_dims(ops.arange(ops.shape(x)[0], dtype="int32") * size, axis=1)
     rows = ops.reshape(ops.cast(index, "int32") + first, (-1,))
-    picked = ops.take(ops.reshape(x, (-1, *rest)), rows, axis=0)
-    return ops.reshape(picked, (-1, index.shape[1], *rest))
+    picked = ops.take(ops.reshape(x, (-1, *tail)), rows, axis=0)
+    return ops.reshape(picked, (-1, index.shape[1], *tail))

@@ -1,4 +1,4 @@
-"""Penalties: parts that make tokens less probable than the model says, by the tokens so far."""
+"""Penalties for `generate`, which make tokens less probable, given the tokens so far."""
 
 import dataclasses
 
@@ -10,15 +10,16 @@ from keras_attention.core.part import Part
 
 
 class Penalty(Part):
-    """Changes the logits by the tokens so far: `penalty(logits, history)`.
+    """Base class of penalties, which change the logits given the tokens so far.
 
-    Args of a call:
+    A subclass defines `__call__`.
+
+    Call arguments:
         logits: float32 (B, V).
-        history: `TokenHistory`.
+        history: a `TokenHistory`, the tokens so far.
 
     Returns:
-        The new logits (B, V). Samplers and beams go by them, and scores are their
-        log-probabilities.
+        The new logits (B, V), from which tokens are chosen and scores are computed.
     """
 
     def __call__(self, logits, history):
@@ -28,13 +29,12 @@ class Penalty(Part):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Frequency(Penalty):
-    """Takes from the logit of a token `each` for every time it occurs, and `once` if it does.
-
-    The frequency and presence penalties of OpenAI's interface (2020).
+    """Lowers the logits of tokens that already occurred, in the prompt or among the new tokens.
 
     Args:
-        each: float, the frequency penalty.
-        once: float, the presence penalty.
+        each: float, subtracted for every occurrence of a token, the frequency penalty of OpenAI's
+            API (2020).
+        once: float, subtracted once if a token has occurred, the presence penalty of that API.
 
     ```python
     import numpy as np
@@ -62,13 +62,15 @@ class Frequency(Penalty):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Repetition(Penalty):
-    """Makes tokens less probable that are in the prompt or were generated.
+    """Makes tokens less probable that already occurred, in the prompt or among the new tokens.
 
-    (Keskar et al., 2019, *CTRL*, section 4.1.) A logit above 0 is divided by `factor`, one below is
-    multiplied by it: the paper divides all, which would favour repeating where logits are negative.
+    The penalty divides positive logits by `factor`, and multiplies negative logits by `factor`.
+    CTRL (Keskar et al., 2019, section 4.1) divides all logits, which makes tokens with negative
+    logits more probable.
 
     Args:
-        factor: float above 0. 1 changes nothing; the paper finds 1.2 good; below 1 favours repeats.
+        factor: positive float. 1 changes nothing, and values below 1 favor repetition. The paper
+            uses 1.2.
 
     ```python
     import numpy as np
@@ -94,7 +96,7 @@ class Repetition(Penalty):
 
 
 def get(identifier):
-    """Return the penalty that `identifier` means: one, or its config."""
+    """Return a `Penalty` from a penalty or its config."""
     if not isinstance(identifier, Penalty | dict):
         raise ValueError(f"penalties={identifier!r}: expected a Penalty, or its config.")
     return part.get(identifier, names={}, family="penalty", base=Penalty)

@@ -1,4 +1,4 @@
-"""`get_decoder`: the `Decoder` of a model, which is tested piece by piece against a whole text."""
+"""`get_decoder`: makes the `Decoder` of a model, and tests that the model reads token by token."""
 
 import keras
 import numpy as np
@@ -8,35 +8,39 @@ from keras_attention.core import keras_internals, scope
 from keras_attention.generation.cache import LONGEST_PREFIX
 from keras_attention.generation.decoder import Decoder
 
-LENGTH = 17  # tokens of a short text: layers that look back by fewer are found
-TOLERANCE = {"float32": 1e-3, "float64": 1e-3}  # per unit of the largest logit (at least 1)
-HALF_TOLERANCE = 0.05  # of float16 and bfloat16
+LENGTH = 17  # tokens of the test text. Layers that look back further than this are not detected.
+TOLERANCE = {"float32": 1e-3, "float64": 1e-3}  # relative to the largest logit (at least 1)
+HALF_TOLERANCE = 0.05  # for float16 and bfloat16
 
 
 def get_decoder(model):
-    """The `Decoder` of a model, kept while its weights stay the same; a `Decoder` as it is."""
+    """Return the `Decoder` of a model, or `model` itself if it is a decoder.
+
+    The `Decoder` is stored in the model and used again, until the model gets other weights.
+    """
     if not isinstance(model, keras.Model):
         return model if hasattr(model, "step") else Decoder(model)
-    kept = vars(model)  # not `setattr`: Keras would track and save the value
+    cached = vars(model)  # not `setattr`: Keras would track and save the value
     weights = [id(weight) for weight in model.weights]
-    if kept.get("_decoder", (None,))[0] != weights:
+    if cached.get("_decoder", (None,))[0] != weights:
         decoder = Decoder(model)
-        with scope.Recording(()):  # nothing of this test is recorded
+        with scope.Recording(()):  # hide the test from record_attention
             check_piecewise(decoder)
-        kept["_decoder"] = weights, decoder
-    return kept["_decoder"][1]
+        cached["_decoder"] = weights, decoder
+    return cached["_decoder"][1]
 
 
 def check_piecewise(decoder):
-    """Raises a ValueError if a text gives other logits piece by piece than as a whole.
+    """Raise a ValueError if a model computes other logits when it reads a text in two pieces.
 
-    A layer that is not of this package may look at other tokens, or count them, without a cache of
-    those before a piece. So models that have one are tried on a text of a few tokens. Models
-    whose layers are all ours, or layers of Keras that treat tokens one by one, are not.
+    `decoder` is the `Decoder` of the model, which calls it with a cache. A layer of another package
+    may mix or count tokens, but does not use the cache. So a model with such layers is tested on a
+    short random text. A model is not tested if all its layers are from this package, or are Keras
+    layers that process each token independently.
     """
     layers = keras_internals.inner_layers(decoder.decoder)
-    known = ("keras", "keras_attention", "keras_hub")
-    foreign = {x.name for x in layers if type(x).__module__.split(".")[0] not in known}
+    packages = ("keras", "keras_attention", "keras_hub")
+    foreign = {x.name for x in layers if type(x).__module__.split(".")[0] not in packages}
     foreign = sorted({*foreign, *_find_foreign_operations(decoder.decoder)})
     lengths = _piece_lengths(decoder) if foreign else (0,)
     if 0 in lengths:
@@ -54,24 +58,25 @@ def check_piecewise(decoder):
     dtypes = {layer.compute_dtype for layer in keras_internals.all_layers(decoder.decoder)}
     if not error <= max(TOLERANCE.get(x, HALF_TOLERANCE) for x in dtypes) * largest:
         raise ValueError(
-            f"{decoder.model.name} gives other logits token by token than for a whole text (they "
-            f"differ by {error:.1e}). In it {' or '.join(foreign)} may look at other tokens, or "
-            "count them from the first one that is given: use a layer of keras_attention in its "
-            "place, such as ka.blocks.TokenEmbedding(..., position='learned') for positions."
+            f"{decoder.model.name} computes other logits token by token than for a whole text "
+            f"(they differ by {error:.1e}). {' or '.join(foreign)} may look at other tokens, or "
+            "count tokens. Replace it with a layer of keras_attention, such as "
+            "ka.blocks.TokenEmbedding(..., position='learned') for positions."
         )
 
 
 def measure_piecewise_error(decoder, tokens, lengths, cache, expected):
-    """The largest difference of logits piece by piece from `expected`, and the largest of these.
+    """Return how much the logits change if a model reads a text in pieces.
 
     Args:
+        decoder: a `Decoder`.
         tokens: int32 (B, T), NumPy.
-        lengths: ints, of the pieces of the text.
+        lengths: ints, the lengths of the pieces.
         cache: an empty cache.
         expected: logits (B, T, V) of the whole text.
 
     Returns:
-        Two floats; the second is at least 1.
+        Two floats: the largest absolute change, and the largest absolute logit, but at least 1.
     """
     pieces, index = [], 0
     for length in lengths:
@@ -86,9 +91,10 @@ def measure_piecewise_error(decoder, tokens, lengths, cache, expected):
 
 
 def _piece_lengths(decoder):
-    """Lengths of two pieces: the first no shorter than a prefix, both within the positions.
+    """Return the lengths of the two pieces of the test text.
 
-    The second is 0 where the positions end with the prefix.
+    The first piece contains all tokens that must be read together. The second length is 0 if the
+    model has no positions for more tokens.
     """
     least, first = decoder.min_prompt_length(LONGEST_PREFIX), LENGTH - LENGTH // 2
     room = decoder.max_positions or max(least, first) + LENGTH // 2
@@ -97,7 +103,7 @@ def _piece_lengths(decoder):
 
 
 def _find_foreign_operations(model):
-    """Names of operations that may look at other tokens, as far as their class tells."""
+    """Yield the names of operations that may mix tokens, judged by their class."""
     for operation in model.layers if isinstance(model, keras.Sequential) else model.operations:
         if isinstance(operation, keras.Model):
             yield from _find_foreign_operations(operation)
@@ -122,7 +128,7 @@ _TOKENWISE = {
 
 
 def _draw_input(tensor, random):
-    """Values that an encoder's input may have."""
+    """Return values for an input of the encoder: ones for integers, else random values."""
     shape = [2, *(3 if axis is None else axis for axis in tensor.shape[1:])]
     if "int" in str(tensor.dtype):
         return ops.ones(shape, dtype=tensor.dtype)

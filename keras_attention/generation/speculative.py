@@ -1,13 +1,15 @@
-"""Speculative decoding: a small model proposes, the model itself checks several tokens at once.
+"""Speculative decoding: a small draft model proposes tokens, and the model checks several at once.
 
-(Leviathan et al., 2023, *Fast inference from Transformers via speculative decoding*.) A proposed
-token is accepted with probability min(1, p / q), where q is the draft's probability of it and p the
-model's; one that is refused is replaced by a draw from max(0, p - q), normalized. The tokens that
-are kept have the distribution p, whatever the draft is.
+The method is from Leviathan et al. (2023). Let q be the probability of a proposed token in the
+draft model, and p its probability in the model. The token is accepted with probability
+min(1, p / q). A rejected token is replaced by a sample from max(0, p - q), normalized. Tokens
+generated this way have the distribution p, whatever the draft model is.
 
-The rows of a batch go on together: where one refuses a token all wait for it, and tokens that
-others had accepted after it are proposed anew. Where all stop does not depend on later tokens, and
-every token has random numbers of its own, so that this changes no distribution.
+All rows of a batch advance by the same number of tokens. If one row rejects a token, the other rows
+drop their tokens after this position, and the draft model proposes new ones. This does not change
+the distribution: whether rows stop at a position does not depend on later tokens, and every token
+has its own random numbers. In all functions, `config` is a `GenerationConfig`, and `state` a dict
+of tensors of constant shapes that is passed from step to step.
 """
 
 from keras import ops
@@ -18,11 +20,14 @@ from keras_attention.generation.config import forbid_tokens, nothing_allowed
 from keras_attention.generation.samplers import TokenSampler, draw
 from keras_attention.generation.token_history import TokenHistory
 
-DRAFT, ACCEPT, AGAIN = 0, 1, 2  # uses of the three random numbers of a token
+DRAFT, ACCEPT, AGAIN = 0, 1, 2  # the three random numbers of a token
 
 
 def generate_with_draft(inputs):
-    """Runs `generate_tokens` for inputs with a draft."""
+    """Check the draft model of a `GenerationInputs`, and run `generate_tokens` compiled.
+
+    `inputs` has the checked arguments of `generate`, with the draft model.
+    """
     check_draft(inputs)
     decoder, draft, config = inputs.decoder, inputs.draft, inputs.config
     ahead = inputs.num_draft_tokens
@@ -36,25 +41,29 @@ def generate_with_draft(inputs):
 
 
 def check_draft(inputs):
-    """Refuses caches whose tokens cannot be taken back, and drafts that do not fit the model."""
+    """Raise an error if the draft model does not fit the model.
+
+    Both need the same vocabulary, and caches that can remove rejected tokens, which the state of a
+    recurrent layer cannot. `inputs` is the `GenerationInputs`, with both models.
+    """
     if not isinstance(inputs.config.sampler, TokenSampler):
         raise ValueError(
-            f"sampler={inputs.config.sampler} does not choose one token after the other, which a "
-            "draft model could propose: use Greedy() or Sample()."
+            f"sampler={inputs.config.sampler} does not choose one token at a time. A draft model "
+            "needs Greedy() or Sample(). Use such a sampler, or no draft model."
         )
     model, draft = inputs.decoder, inputs.draft
     if (model.vocabulary_size, model.has_source) != (draft.vocabulary_size, draft.has_source):
         raise ValueError(
-            f"The draft model has {_describe(draft)}, and the model {_describe(model)}: the "
-            "tokens of one must be those of the other."
+            f"The draft model has {_describe(draft)}, and the model {_describe(model)}. Both must "
+            "have the same vocabulary and the same kind of input. Use another draft model."
         )
     for cache, decoder in {"cache": model, "draft_cache": draft}.items():
         rolling = {name for name, x in inputs.specs[cache].items() if None not in x.shape[1:]}
         if lost := sorted(decoder.state_names | rolling):
             raise ValueError(
-                f"{lost[0]}, in the {cache.replace('_', ' ')}, is a state or a window that rolls "
-                "on, from which refused tokens cannot be taken back: with a draft model, both "
-                "models need attention that keeps every token."
+                f"{lost[0]} in the {cache.replace('_', ' ')} is a state or a window, so rejected "
+                "tokens cannot be removed from it. With a draft model both models need attention "
+                "that keeps every token. Leave the draft out, or use such models."
             )
 
 
@@ -63,16 +72,20 @@ def _describe(decoder):
 
 
 def generate_tokens(decoder, draft, config, ahead, inputs):
-    """Like `loop.generate_tokens`, with a draft.
+    """Generate tokens as `loop.generate_tokens` does, but with proposals of a draft model.
 
     Args:
-        draft: a `Decoder`.
-        ahead: int K, how many tokens it proposes.
-        inputs: as there, with `draft_cache`, and with `uniform` float32 (limit, 3, B), in which
-            K rows are spare.
+        decoder: the `Decoder` of the model.
+        config: a `GenerationConfig` with a `TokenSampler`.
+        draft: the `Decoder` of the draft model.
+        ahead: int K, number of tokens that the draft model proposes at a time.
+        inputs: dict of tensors with the prompt, explained in `loop.generate_tokens`, and
+            `draft_cache`, the cache of the draft model. `uniform` is float32 (limit, 3, B), and
+            `limit` includes K extra tokens.
 
     Returns:
-        dict: as there, and `rounds`, int32 scalar, how often the model itself ran to write.
+        The dict of `loop.generate_tokens`, and `rounds`, an int32 scalar, how often the model ran
+        after the first token.
     """
     state = begin_state(decoder, draft, config, inputs)
     state = ops.while_loop(
@@ -83,7 +96,11 @@ def generate_tokens(decoder, draft, config, ahead, inputs):
 
 
 def begin_state(decoder, draft, config, inputs):
-    """Return the state after the prompt and the first new token, chosen without a draft."""
+    """Run both models on the prompt, and return the state with the first new token.
+
+    The arguments are those of `generate_tokens`. The state is a dict of tensors, such as the tokens
+    so far and both caches.
+    """
     first = dict(inputs, uniform=inputs["uniform"][:, AGAIN])
     state = loop.begin_state(decoder, config, first)
     own = {name: x for name, x in inputs.items() if name != "cache"}
@@ -94,7 +111,11 @@ def begin_state(decoder, draft, config, inputs):
 
 
 def advance_state(decoder, draft, config, ahead, state):
-    """Return the state after the tokens that all rows have accepted, and one more."""
+    """Return the state after the draft model proposed K tokens, and the model checked them.
+
+    The new state has the tokens that every row accepted, and one more token. `ahead` is K, an int.
+    The other arguments are those of `generate_tokens`, and `state` is from `begin_state`.
+    """
     count = state["count"]
     tokens, shares, draft_cache, failed = _propose(draft, config, ahead, state)
     indices = ops.arange(ahead + 1, dtype="int32") + (count - 1)
@@ -111,11 +132,18 @@ def advance_state(decoder, draft, config, ahead, state):
 
 
 def _propose(draft, config, ahead, state):
-    """Tokens (B, L) with K more, the K probabilities (B, V) they were drawn from, the new cache,
-    and which rows have failed."""
+    """Run the draft model for K = `ahead` tokens.
+
+    `config` is a `GenerationConfig`, and `state` is from `begin_state`.
+
+    Returns:
+        The tokens (B, L) with the proposals added, a list of the K distributions (B, V) from which
+        they were sampled, the new draft cache, and `failed` int32 (B,), the number of the new token
+        at which each row failed, or 0.
+    """
     tokens, count, cache = state["tokens"], state["count"], state["draft_cache"]
     failed = state["failed"]
-    # The draft has not read the last token, nor the one before where all of its own were accepted.
+    # The draft has not read the last token, nor the one before if all proposals were accepted.
     indices = ops.arange(2, dtype="int32") + (count - 2)
     new, index, shares = config.fill(ops.take(tokens, indices, axis=1)), count - 2, []
     for k in range(ahead):
@@ -132,12 +160,18 @@ def _propose(draft, config, ahead, state):
 
 
 def _settle(config, state, going, logits, proposal):
-    """Return the state with the next token, and whether all rows go on; as it was if not `going`.
+    """Accept or replace the proposed next token of every row.
 
     Args:
-        logits: the model's, (B, V).
-        proposal: tokens (B,) and the probabilities (B, V) they were drawn from; None where there is
-            none, and the model chooses.
+        config: a `GenerationConfig`.
+        state: dict of tensors.
+        going: bool scalar. If False, the state does not change.
+        logits: (B, V), the logits of the model.
+        proposal: the proposed tokens (B,), and the distribution (B, V) from which they were
+            sampled. None if the model chooses without a proposal.
+
+    Returns:
+        The new state, and the new `going`: whether every row accepted its proposal.
     """
     index, done = state["count"], state["done"]
     history = _history(state, state["tokens"], index, logits)
@@ -163,7 +197,11 @@ def _settle(config, state, going, logits, proposal):
 
 
 def _accept(share, token, proposed, uniform):
-    """The proposed tokens, or others where they are refused; and where they are not, bool (B,)."""
+    """Return the proposed tokens (B,), replaced if rejected, and which were accepted (B,).
+
+    `share` and `proposed` (B, V) are the distributions of the model and of the draft model, `token`
+    (B,) the proposed tokens, and `uniform` random numbers in [0, 1).
+    """
     column = ops.expand_dims(token, axis=1)
     p, q = (ops.reshape(loop.gather_rows(x, column), (-1,)) for x in (share, proposed))
     accepted = uniform[ACCEPT] * q < p
@@ -172,7 +210,11 @@ def _accept(share, token, proposed, uniform):
 
 
 def _distribution(config, logits, history):
-    """Probabilities (B, V) of the next token; the logits behind them; which tokens are allowed."""
+    """Return the probabilities of the next token, its logits after penalties, and allowed ids.
+
+    All are (B, V). The allowed ids are None if no id is forbidden. `config` is a
+    `GenerationConfig`, and `history` a `TokenHistory`, the tokens so far.
+    """
     logits, allowed = config.penalize(logits, history), config.allowed(history)
     return config.sampler.probabilities(forbid_tokens(logits, allowed)), logits, allowed
 
@@ -182,5 +224,5 @@ def _history(state, tokens, count, logits):
 
 
 def _uniform(state, index):
-    """Return the random numbers of the token at an index, (3, B)."""
+    """Return the random numbers (3, B) for the token at `index`."""
     return ops.take(state["uniform"], index - state["begin"], axis=0)

@@ -1,4 +1,4 @@
-"""Streaming recognition: labels of the first words while the rest is still spoken."""
+"""`SpeechStream`: recognizes speech while the speaker is still talking."""
 
 import keras
 import numpy as np
@@ -9,28 +9,28 @@ from keras_attention.core import checks, scope
 from keras_attention.core.cache_spec import CacheSpec, trace_cache
 from keras_attention.generation.cache import make_empty_cache
 
-LENGTH = 7  # vectors of the traced call
+LENGTH = 7  # number of vectors in the call that traces the cache
 
 
 class SpeechStream:
-    """Hears one utterance piece by piece, with the logits of a model that hears it whole.
+    """Recognizes speech piece by piece, with the same logits as for the whole utterance.
 
-    A `ka.models.speech_recognizer` with `chunk_size` computes a chunk of vectors as soon as its
-    last frame is there: attention finds earlier chunks in a cache, convolutions the frames before.
-    So a label comes at most `chunk_size * subsampling` frames after its sound, plus the time of the
-    call: 8 · 4 · 10 ms = 320 ms, and of a waveform 15 more, until the last frame of 25 is whole.
+    A model of `ka.models.speech_recognizer` with `chunk_size` processes each chunk as soon as its
+    last frame arrives, with a cache for earlier chunks. The latency of a label is at most
+    `chunk_size * subsampling` frames, for example 8 · 4 · 10 ms = 320 ms, plus computing time. With
+    waveforms it is 15 ms longer, because a frame lasts 25 ms.
 
     Args:
-        model: of `ka.models.speech_recognizer(..., chunk_size=...)`, of features or of waveforms
-            (with `spectrogram="kaldi"`, whose frames do not depend on later ones).
-        max_length: int, how many vectors the cache has room for: 4096 of 40 ms are 164 seconds.
+        model: from `ka.models.speech_recognizer(..., chunk_size=...)`, with features or waveforms.
+            Waveforms need `spectrogram="kaldi"`, whose frames do not depend on later samples.
+        max_length: int, the maximum number of vectors in an utterance. 4096 vectors of 40 ms are
+            164 seconds.
 
-    After `finish` the same stream hears another utterance. The preprocessor's `decode` makes text
-    of labels. Collect the labels of an utterance and decode them all: of whole words, it puts
-    spaces only between those that it is given at once.
+    After `finish` the stream can be used for another utterance. Collect all labels of an utterance
+    before you call the preprocessor's `decode`, which adds spaces only between words of one call.
 
     Attributes:
-        chunk_frames: int, the frames of a chunk.
+        chunk_frames: int, the number of frames in a chunk.
 
     ```python
     import numpy as np
@@ -58,14 +58,14 @@ class SpeechStream:
         names = {layer.name for layer in model.layers}
         if not {"feature_norm", "subsampling"} <= names:
             raise ValueError(
-                f"{model.name} has no layers feature_norm and subsampling: expected a model of "
+                f"{model.name} has no layers feature_norm and subsampling. Pass a model of "
                 "ka.models.speech_recognizer(..., chunk_size=...)."
             )
         self._spectrogram = model.get_layer("spectrogram") if "spectrogram" in names else None
         if self._spectrogram is not None and self._spectrogram.settings != "kaldi":
             raise ValueError(
-                f"{model.name} makes spectrograms as {self._spectrogram.settings}, which depend on "
-                "later samples: build it with spectrogram='kaldi'."
+                f"{model.name} has spectrogram={self._spectrogram.settings!r}, whose frames depend "
+                "on later samples. Build it with spectrogram='kaldi'."
             )
         features = model.get_layer("feature_norm").input
         self._encode = keras.Model(features, model.output)
@@ -83,55 +83,56 @@ class SpeechStream:
         trace_cache(self._encode, scope.Decoding(spec=spec), frames)
         if spec.refusals:
             raise ValueError(
-                f"{self.model.name} cannot hear piece by piece: {spec.refusals[0]} "
+                f"{self.model.name} cannot read a recording piece by piece: {spec.refusals[0]} "
                 "Build it with chunk_size=."
             )
         return spec
 
     def _find_chunk_size(self):
-        found = set(self._spec.masks.values())
-        if len(found) != 1 or not isinstance(mask := found.pop(), masks.Blockwise):
+        parts = set(self._spec.masks.values())
+        if len(parts) != 1 or not isinstance(mask := parts.pop(), masks.Blockwise):
             raise ValueError(
                 f"{self.model.name} attends with {', '.join(map(str, self._spec.masks.values()))}, "
-                "which does not say where chunks end: build it with chunk_size=."
+                "which has no chunks. Build it with chunk_size=."
             )
         return mask.size
 
     def _begin(self):
-        """Forgets what was heard, for the next utterance."""
+        """Reset the stream for the next utterance."""
         self._rest, self._index, self._last = self._nothing, 0, 0
         self._cache = make_empty_cache(self._spec, 1, self.max_length)
 
     def hear(self, sound):
-        """Return the labels that a piece of sound adds, a list of ints.
+        """Read the next piece of sound, and return new labels, a list of ints.
 
         Args:
-            sound: array, features (T, F), floats, or samples (T,), floats from -1 to 1, or int16 or
-                int32, which are scaled to that as `ka.tasks.SpeechRecognizer.predict` does. As many
-                as there are: what is less than a chunk waits for the next piece.
+            sound: features (T, F), floats, or samples (T,). Samples are floats from -1 to 1, or
+                int16 or int32, which are divided by their largest value. A piece may have any
+                length. An incomplete chunk is kept until the next piece.
         """
         return self._collapse(self.compute_logits(sound))
 
     def finish(self):
-        """The labels of what is left of the utterance; what is heard next begins another one."""
+        """Return the last labels of the utterance, and reset the stream."""
         labels = self._collapse(self.compute_logits(self._nothing, last=True))
         self._begin()
         return labels
 
     def compute_logits(self, sound, last=False):
-        """The logits (T, V) of the chunks that a piece of sound completes, in place of labels.
+        """Return the logits (T, V) of the chunks that a piece of sound completes.
 
         Args:
-            sound: as of `hear`.
-            last: bool, whether the utterance ends with it; `finish` then begins another one.
+            sound: features (T, F) or samples (T,), explained in `hear`.
+            last: bool, whether this is the last piece of the utterance, so that an incomplete chunk
+                is processed too. Call `finish` before the next utterance.
         """
         sound = checks.check_sound("A piece of sound", sound, self._rest.shape[1:])
         self._rest = np.concatenate([self._rest, sound])
-        found = [np.zeros((0, self._encode.output.shape[-1]), "float32")]
+        logits = [np.zeros((0, self._encode.output.shape[-1]), "float32")]
         while (frames := self._count_frames()) >= self.chunk_frames or (last and frames):
             frames = min(frames, self.chunk_frames)
-            found.append(self._step(self._take(frames)))
-        return np.concatenate(found)
+            logits.append(self._step(self._take(frames)))
+        return np.concatenate(logits)
 
     def _count_frames(self):
         if self._spectrogram is None:
@@ -139,7 +140,7 @@ class SpeechStream:
         return self._spectrogram.count_frames(len(self._rest))
 
     def _take(self, frames):
-        """Return the features of so many frames, whose sound has then been heard."""
+        """Remove the features of the first `frames` frames from the buffer, and return them."""
         if self._spectrogram is None:
             taken, self._rest = self._rest[:frames], self._rest[frames:]
             return taken[None]
@@ -152,8 +153,8 @@ class SpeechStream:
         vectors = -(-features.shape[1] * self._chunk_size // self.chunk_frames)
         if self._index + vectors > self.max_length:
             raise ValueError(
-                f"SpeechStream(max_length={self.max_length}) has heard {self._index} vectors, and "
-                f"has no room for {vectors} more: end the utterance with finish(), or give a "
+                f"SpeechStream(max_length={self.max_length}) has read {self._index} vectors, and "
+                f"has no room for {vectors} more. End the utterance with finish(), or use a "
                 "larger max_length=."
             )
         with scope.Decoding(self._cache, self._index) as decoding:
@@ -162,7 +163,7 @@ class SpeechStream:
         return logits
 
     def _collapse(self, logits):
-        """Return the labels of the best path that are new after those heard so far."""
+        """Return the labels of the next logits (T, V), a list without blanks and repeats."""
         labels = []
         for label in map(int, logits.argmax(axis=1)):
             if label not in (0, self._last):

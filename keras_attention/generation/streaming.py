@@ -1,4 +1,4 @@
-"""`stream`, which yields tokens one step at a time, and `generate` with a callback."""
+"""`stream`, which yields tokens step by step, and `generate` with a callback."""
 
 import numpy as np
 from keras import ops
@@ -32,14 +32,15 @@ def stream(
     memory_length=None,
     cache_dtype=None,
 ):
-    """Yields the tokens that `generate` returns, one step at a time.
+    """Yield each token that `generate` returns as soon as it is chosen, for example to show it.
 
-    Args: as in `generate`, without those of drafts and of the full result. `Beam` is refused,
-    because it goes back on tokens.
+    The arguments are those of `generate`, except for draft models, scores and attention. A `Beam`
+    raises an error, because it may replace earlier tokens.
 
     Returns:
-        An iterator of int32 ids (B,), NumPy, `padding_id` for rows that have ended. It stops when
-        all have. Arguments are checked here, before the first token is asked for.
+        An iterator of NumPy arrays int32 (B,), the next id of each row, with padding for rows that
+        have ended. It stops when all rows have ended. The call itself checks the arguments, before
+        the first token is generated.
 
     ```python
     import keras
@@ -80,17 +81,20 @@ def stream(
     )
     _check_sampler(inputs)
     _refuse_recording(inputs)
-    return _stream_tokens(inputs)
 
+    def yield_ids():
+        for ids, _ in _states(inputs):
+            _refuse_recording(inputs)
+            yield ids
 
-def _stream_tokens(inputs):
-    for ids, _ in _states(inputs):
-        _refuse_recording(inputs)
-        yield ids
+    return yield_ids()
 
 
 def generate_with_callback(inputs, callback):
-    """Runs `loop.generate_tokens`, and calls `callback` with the ids of each step."""
+    """Generate tokens, and call `callback` with the ids (B,) of each step.
+
+    `inputs` is a `GenerationInputs`. The outputs are those of `loop.generate_tokens`.
+    """
     _check_sampler(inputs)
     for ids, after in _states(inputs):
         callback(ids)
@@ -103,21 +107,21 @@ def _check_sampler(inputs):
     drafted = "" if inputs.draft is None else " with a draft model"
     if drafted or not isinstance(inputs.config.sampler, TokenSampler):
         raise ValueError(
-            f"sampler={inputs.config.sampler}{drafted} does not settle one token after the other: "
-            "stream, or use a callback, with Greedy() or Sample() and no draft model."
+            f"sampler={inputs.config.sampler}{drafted} does not choose one token at a time. Use "
+            "stream, or a callback, with Greedy() or Sample() and without a draft model."
         )
 
 
 def _refuse_recording(inputs):
     if alignments.find_recording(inputs.decoder):
         raise ValueError(
-            "stream gives tokens one by one, and record_attention has what they looked at when all "
-            "are there: use generate(..., callback=...) within it."
+            "stream yields tokens one by one, but record_attention needs all of them. Within "
+            "record_attention use generate(..., callback=...)."
         )
 
 
 def _states(inputs):
-    """Yields the ids of each step, and the state after it."""
+    """Generate token by token. Yield the ids (B,) of each step, and the state after the step."""
     decoder, config = inputs.decoder, inputs.config
     begin = get_compiled(
         (decoder,),

@@ -1,4 +1,4 @@
-"""`TokenHistory`: the tokens of each row so far, as penalties and constraints see them."""
+"""`TokenHistory`: the tokens of each row so far, for penalties and constraints."""
 
 import dataclasses
 
@@ -7,14 +7,14 @@ from keras import ops
 
 @dataclasses.dataclass(frozen=True)
 class TokenHistory:
-    """The tokens of each row so far: its prompt, and those generated.
+    """The tokens of each row so far, which penalties and constraints read.
 
     Attributes:
-        tokens: int32 (B, L), -1 where there is no token: in front of shorter prompts, after the
-            end, and where tokens are still to come.
-        count: int32 scalar, the index of the token that is chosen next.
+        tokens: int32 (B, L), the prompt and the new tokens. -1 means no token: before a shorter
+            prompt, after the end, and where tokens are not chosen yet.
+        count: int32 scalar, the index of the next token.
         begin: int32 scalar, the index of the first token after the prompt.
-        vocabulary_size: int, V.
+        vocabulary_size: int V, number of token ids.
 
     ```python
     import numpy as np
@@ -33,18 +33,18 @@ class TokenHistory:
     vocabulary_size: int
 
     def occurrences(self):
-        """How often each id occurs in each row, int32 (B, V)."""
+        """Return how often each id occurs in each row and its prompt, int32 (B, V)."""
         return count_ids(self.tokens, ops.ones_like(self.tokens), self.vocabulary_size)
 
     def last(self, number):
-        """The last `number` tokens of each row, int32 (B, number); -1 where there are fewer."""
+        """Return the last `number` tokens of each row, int32 (B, number). -1 fills short rows."""
         before = -ops.ones((ops.shape(self.tokens)[0], number), dtype="int32")
         indices = ops.arange(number, dtype="int32") + self.count
         return ops.take(ops.concatenate([before, self.tokens], axis=1), indices, axis=1)
 
 
 def count_ids(ids, weights, vocabulary_size):
-    """The sum of `weights` (B, L) by id: int32 (B, V) for `ids` (B, L), of which -1 is none."""
+    """Return the sum of `weights` (B, L) for each id in `ids` (B, L), int32 (B, V). Ignores -1."""
     ids = ops.cast(ids, "int32")
     batch = ops.shape(ids)[0]
     first = ops.expand_dims(ops.arange(batch, dtype="int32") * vocabulary_size, axis=1)

@@ -1,4 +1,4 @@
-"""Masks: which keys a query may attend to. `allows(i, j) -> bool`; `&`, `|`, `~` combine them."""
+"""Masks: rules for which keys each query may attend to. Combine them with `&`, `|` and `~`."""
 
 from keras_attention.core import part
 from keras_attention.masks.attention_mask import (
@@ -11,7 +11,7 @@ from keras_attention.masks.attention_mask import (
     same_segment,
     token_mask,
 )
-from keras_attention.masks.base import Both, Either, Full, Mask, Not
+from keras_attention.masks.base import Both, Either, Full, Mask, NamedMask, Not
 from keras_attention.masks.big_bird import BigBird
 from keras_attention.masks.blocks import BlockSparse, Blockwise, Chunked
 from keras_attention.masks.causal import Causal
@@ -42,13 +42,13 @@ NAMES = {
 
 
 def get(identifier, dtype=None):
-    """Return the mask that `identifier` means: a mask, its name, its config, or None.
+    """Return the mask that `identifier` describes.
 
-    ```python
-    import keras_attention as ka
+    Args:
+        identifier: a mask, a name in `NAMES`, or the config of a mask. None returns None.
+        dtype: ignored for the masks of this package, which have no weights.
 
-    assert ka.masks.get("causal") == ka.masks.Causal()
-    ```
+    Example: `ka.masks.get("causal") == ka.masks.Causal()`
     """
     return part.get(identifier, names=NAMES, family="mask", base=Mask, dtype=dtype)
 
@@ -67,6 +67,7 @@ __all__ = [
     "Global",
     "Longformer",
     "Mask",
+    "NamedMask",
     "Not",
     "Prefix",
     "Random",

@@ -1,4 +1,4 @@
-"""Attention masks as bool tensors: masks at given positions, padding, packed documents."""
+"""Attention masks as bool tensors: from mask parts, from padding, and for packed documents."""
 
 import functools
 
@@ -8,15 +8,16 @@ from keras_attention.masks.base import Full, expand_keys, expand_queries
 
 
 def materialize(mask, query_positions, key_positions):
-    """Applies `mask` to positions.
+    """Evaluate a mask for given positions and return a bool tensor, True = may attend.
 
     Args:
-        mask: a mask or None.
-        query_positions: int (T,) or (B, T). key_positions: int (S,) or (B, S). Where the tokens
-            are: `arange`, unless there is an offset, a cache, or packed documents.
+        mask: a `Mask`, or None if every query may attend to every key.
+        query_positions: int (T,) or (B, T), usually 0 to T - 1. Other positions are needed for
+            decoding with a cache and for packed documents.
+        key_positions: int (S,) or (B, S), likewise.
 
     Returns:
-        bool (1 or B, 1, T, S), True = may attend, or None if everything may.
+        bool (1 or B, 1, T, S), or None if `mask` is None or `Full`.
 
     ```python
     import numpy as np
@@ -32,8 +33,8 @@ def materialize(mask, query_positions, key_positions):
     rows = {x.shape[0] for x in (i, j) if isinstance(x.shape[0], int)} - {1}
     if len(rows) > 1:
         raise ValueError(
-            f"Positions of queries are of {i.shape[0]} rows and those of keys of {j.shape[0]}. "
-            "Give both for the same batch."
+            f"Positions of queries have {i.shape[0]} rows, and those of keys {j.shape[0]}. Give "
+            "both for the same batch."
         )
     allowed = mask.allows(i, j)
     if _is_one(allowed, 2, unlike=i) or _is_one(allowed, 3, unlike=j):
@@ -46,13 +47,9 @@ def _is_one(allowed, axis, unlike):
 
 
 def token_mask(ids, padding_id=0):
-    """Return which ids are tokens, and not padding: what layers take as `value_mask`.
+    """Return the padding mask of token ids (B, T): bool (B, T), True = a token, not padding.
 
-    Args:
-        ids: int (B, T). padding_id: int, or None where every id is a token.
-
-    Returns:
-        bool (B, T), True = a token; None where all are.
+    Pass the result to a layer as `value_mask`. The result is None if `padding_id` is None.
 
     ```python
     import numpy as np
@@ -66,13 +63,9 @@ def token_mask(ids, padding_id=0):
 
 
 def padding(value_mask):
-    """Return the padding mask: keys that are tokens are visible.
+    """Return the attention mask that hides padding from all queries: bool (B, 1, 1, S).
 
-    Args:
-        value_mask: bool (B, S), True = a token; or None.
-
-    Returns:
-        bool (B, 1, 1, S), True = may attend; None for None.
+    `value_mask` is bool (B, S), True = a token. The result is None if `value_mask` is None.
 
     ```python
     import numpy as np
@@ -89,15 +82,15 @@ def padding(value_mask):
 
 
 def same_segment(query_segments, key_segments=None):
-    """Return the mask of documents packed in one row: each token sees its own document.
+    """Return the mask for several documents packed in one row: bool (B, 1, T, S).
+
+    Each token sees only the tokens of its own document.
 
     Args:
-        query_segments: int (B, T), the number of each token's document, 1, 2, ...; 0 is padding,
-            which neither sees nor is seen. Or None.
-        key_segments: int (B, S), the same for the keys; by default those of the queries.
-
-    Returns:
-        bool (B, 1, T, S), True = may attend; None for None.
+        query_segments: int (B, T), the number (1, 2, ...) of the document that each query token
+            belongs to. Padding has 0: it sees no token, and no token sees it. If `query_segments`
+            is None, the result is None.
+        key_segments: int (B, S), the same for key tokens. Defaults to `query_segments`.
 
     ```python
     import numpy as np
@@ -109,7 +102,7 @@ def same_segment(query_segments, key_segments=None):
     """
     if query_segments is None:
         if key_segments is not None:
-            raise ValueError("same_segment: key_segments came without query_segments; give both.")
+            raise ValueError("same_segment: key_segments came without query_segments. Give both.")
         return None
     key_segments = query_segments if key_segments is None else key_segments
     query_segments, key_segments = (ops.cast(s, "int32") for s in (query_segments, key_segments))
@@ -124,16 +117,9 @@ def same_segment(query_segments, key_segments=None):
 def positions_in_segments(segments):
     """Return the position of each token in its own document, for documents packed in one row.
 
-    Passed to a layer as positions, together with the segments, they make every document read as if
-    it were alone: position embeddings and masks such as `Global` count from its first token.
-    Without the segments, tokens of different documents would share a position.
-
-    Args:
-        segments: int (B, T), the number of each token's document, 1, 2, ...; 0 is padding.
-
-    Returns:
-        int32 (B, T): 0, 1, 2, ... in each document, 0 for padding. Costs T · T comparisons, as
-        `same_segment` does.
+    `segments` is int (B, T), the number (1, 2, ...) of each token's document, or 0 for padding. The
+    result is int32 (B, T), with 0 for padding. Pass it to a layer as positions, together with the
+    segments. Positions and masks such as `Global` then count from the first token of each document.
 
     ```python
     import numpy as np
@@ -146,7 +132,7 @@ def positions_in_segments(segments):
     segments = ops.cast(segments, "int32")
     _check_rank_two("positions_in_segments", "segments", segments)
     length = ops.shape(segments)[1]
-    if length is None:  # of a Keras tensor; LiteRT would need five axes for the cumsum
+    if length is None:  # a Keras tensor. In LiteRT a cumsum would need five axes.
         index = ops.cumsum(ops.ones_like(segments), axis=1)
     else:
         index = ops.expand_dims(ops.arange(length, dtype="int32"), axis=0)
@@ -157,18 +143,16 @@ def positions_in_segments(segments):
 
 
 def prefix_lengths(lengths, key_positions):
-    """Return the mask of `Prefix` with a length for each row of the batch.
+    """Return the mask of `Prefix` with a different length for each row: bool (B, 1, 1, S).
 
-    For a prefix language model (Raffel et al., 2020, section 3.2.1) whose prompts differ in
-    length, combine it with the causal mask by `any_of` and pass the result as `attention_mask` to a
-    layer without a causal mask of its own: the layer's mask and the call's must both allow a pair.
+    The prompts of a prefix language model (Raffel et al., 2020, section 3.2.1) may differ in
+    length. Combine this mask with the causal one by `any_of`, and pass the result as
+    `attention_mask`. The layer itself must not be causal, because its causal mask would hide the
+    later tokens of the prompt.
 
     Args:
-        lengths: int (B,), how many tokens of each row all queries see.
-        key_positions: int (S,) or (B, S), where the keys are.
-
-    Returns:
-        bool (B, 1, 1, S), True = may attend.
+        lengths: int (B,), the length of the prefix that all queries of a row see.
+        key_positions: int (S,) or (B, S), the positions of the keys.
 
     ```python
     import numpy as np
@@ -189,8 +173,8 @@ def prefix_lengths(lengths, key_positions):
     lengths = ops.cast(lengths, "int32")
     if len(lengths.shape) != 1:
         raise ValueError(
-            f"prefix_lengths: lengths must be of shape (batch,), one for each row; received "
-            f"{tuple(lengths.shape)}."
+            f"prefix_lengths: lengths must be of shape (batch,), but received shape "
+            f"{tuple(lengths.shape)}. Give one length for each row."
         )
     positions = expand_keys(key_positions)  # (1 or B, 1, 1, S)
     _check_batches("prefix_lengths", lengths=lengths, key_positions=positions)
@@ -199,7 +183,10 @@ def prefix_lengths(lengths, key_positions):
 
 
 def all_of(*masks):
-    """Return the intersection of bool tensors that broadcast; None allows everything.
+    """Return the intersection of attention masks: bool tensors whose shapes broadcast.
+
+    A key is visible if all masks allow it. None allows everything, so it is skipped. The result is
+    None if all masks are None.
 
     ```python
     import numpy as np
@@ -216,7 +203,10 @@ def all_of(*masks):
 
 
 def any_of(*masks):
-    """Return the union of bool tensors that broadcast; None allows everything.
+    """Return the union of attention masks: bool tensors whose shapes broadcast.
+
+    A key is visible if any mask allows it. None allows everything, so the result is None if any
+    mask is None.
 
     ```python
     import numpy as np
@@ -229,25 +219,24 @@ def any_of(*masks):
     ```
     """
     if not masks:
-        raise ValueError("any_of() got no mask; give at least one.")
+        raise ValueError("any_of() got no mask. Give at least one.")
     return None if any(mask is None for mask in masks) else functools.reduce(ops.logical_or, masks)
 
 
-def _check_rank_two(owner, name, x):
+def _check_rank_two(caller, name, x):
     if len(x.shape) != 2:
         raise ValueError(
-            f"{owner}: {name} must be of shape (batch, length), one for each token; received "
-            f"{tuple(x.shape)}."
+            f"{caller}: {name} must be of shape (batch, length), but received {tuple(x.shape)}. "
+            "Give one value for each token."
         )
 
 
-def _check_batches(owner, **tensors):
-    """Refuses two tensors of different batch sizes, unless one of them has batch size 1."""
-    (name, x), (other, y) = tensors.items()
-    rows, others = x.shape[0], y.shape[0]
-    if isinstance(rows, int) and isinstance(others, int) and 1 not in (rows, others):
-        if rows != others:
-            raise ValueError(
-                f"{owner}: {name} are of {rows} rows and {other} of {others}. Give both for the "
-                "same batch."
-            )
+def _check_batches(caller, **tensors):
+    """Raise a ValueError if the batch sizes of `tensors` differ, unless one of them is 1.
+
+    The message begins with `caller`, the name of a function. Tensors may be None.
+    """
+    sizes = {x.shape[0] for x in tensors.values() if isinstance(x.shape[0], int)} - {1}
+    if len(sizes) > 1:
+        rows = " and ".join(f"{name} with {x.shape[0]} rows" for name, x in tensors.items())
+        raise ValueError(f"{caller}: received {rows}. Give both for the same batch.")

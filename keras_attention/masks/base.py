@@ -13,16 +13,15 @@ from keras_attention.masks.reach import NOTHING, Reach
 
 
 class Mask:
-    """Says which key positions each query position may attend to.
+    """Base class of masks: rules for which key positions a query position may attend to.
 
-    A mask is data: it is printed, compared, saved, combined with `&`, `|` and `~`, and drawn, all
-    without a tensor. A new mask is a frozen dataclass under `Mask` and `Part` with `allows`, and
-    with `reach` if it is bounded, so that a kernel can skip work.
+    A mask can be printed, compared, saved, drawn, and combined with `&`, `|` and `~`. To write a
+    new mask, subclass `Mask` and `Part` as a frozen dataclass and define `allows`. If the mask
+    allows only keys near the query, define `reach` too, so that kernels can skip hidden pairs.
 
-    Positions default to 0..T-1 for queries and 0..S-1 for keys, as in Keras: with T != S the
-    pattern is aligned at the top left, so `Causal` shows query 0 only key 0. To align it at the
-    bottom right (new queries at the end of a longer memory), pass query positions that start at
-    S - T.
+    Positions default to 0..T-1 for queries and 0..S-1 for keys, as in Keras. Even if T != S,
+    `Causal` therefore shows query 0 only key 0. If the queries are the last T of S tokens, pass
+    query positions that start at S - T.
 
     ```python
     import dataclasses
@@ -30,7 +29,7 @@ class Mask:
     import keras_attention as ka
 
 
-    @keras.saving.register_keras_serializable(package="my_project")  # or it saves, and cannot load
+    @keras.saving.register_keras_serializable(package="my_project")  # needed to load it
     @dataclasses.dataclass(frozen=True)
     class Future(ka.masks.Mask, ka.Part):
         "Key j is visible to query i when j > i."
@@ -45,7 +44,7 @@ class Mask:
     """
 
     def __init_subclass__(cls, **kwargs):
-        """Keep a mask that redefines `allows` from inheriting the bounds of its parent."""
+        """Reset the inherited bounds of a subclass whose `allows` differs from its parent's."""
         super().__init_subclass__(**kwargs)
         parents = cls.__mro__[1 : cls.__mro__.index(Mask)]
         if "allows" in vars(cls) and any("allows" in vars(parent) for parent in parents):
@@ -53,40 +52,37 @@ class Mask:
                 setattr(cls, name, getattr(Mask, name))
 
     relative = False
-    """Whether `allows` depends on i - j alone, as in `Causal`: kernels then need one small table.
+    """Whether `allows` depends only on i - j, so that kernels can evaluate it once per distance.
 
-    Set it to True in your own mask where that holds.
+    Set it to True in your own mask if this is so.
     """
 
     is_band = False
-    """Whether `allows` is true of every pair within `band()`, and of no other, as in `Causal`.
+    """Whether `allows` is True for all pairs inside `band()` and for no others, as in `Causal`.
 
-    The attention of a GPU then takes the two bounds in place of a tensor. Set it to True in your
-    own mask where that holds.
+    Fused GPU attention then receives the two bounds instead of a mask tensor. Set it to True in
+    your own mask if this is so.
     """
 
     def allows(self, i, j):
-        """Return whether query position `i` may attend to key position `j`, elementwise.
+        """Return whether query position `i` may attend to key position `j`, a bool tensor.
 
-        Args:
-            i: int tensor, (T, 1), or (1 or B, 1, T, 1).
-            j: int tensor that broadcasts with it, (1, S), or (1 or B, 1, 1, S).
-
-        Returns:
-            bool tensor, True = may attend, that broadcasts to both.
+        `i` and `j` are int tensors that broadcast: (T, 1) and (1, S), or (1 or B, 1, T, 1) and
+        (1 or B, 1, 1, S).
         """
         raise NotImplementedError(f"{type(self).__name__}.allows")
 
     def check_length(self, length, exact=True):
-        """Raises ValueError if the mask is not made for `length` tokens (int, or None if unknown).
+        """Raise a ValueError if the mask does not fit a sequence of `length` tokens.
 
-        Most masks are for any length. Arguments as in `Position.check_length`.
+        Most masks fit any length. `length` is an int, or None if it is unknown. If `exact` is
+        False, it may be less than the mask needs, as at the beginning of an image.
         """
 
     def reach(self):
-        """Return a bound on the allowed positions, as a `Reach`, by default none.
+        """Return bounds on the pairs that the mask allows, a `Reach`. By default it is unbounded.
 
-        A kernel that cuts a band out of tensors may use it where positions count up by one.
+        With a bounded reach, kernels skip hidden pairs.
 
         ```python
         import keras_attention as ka
@@ -98,14 +94,14 @@ class Mask:
         return Reach()
 
     def outside(self):
-        """Return the reach of `~self`: a bound on the pairs that this mask hides."""
+        """Return bounds on the pairs that the mask hides, a `Reach`: the reach of `~self`."""
         return Reach()
 
     def band(self):
-        """Return `(left, right)`: the diagonals between which allowed pairs lie. None is unbounded.
+        """Return the bounds `(left, right)` of the band that contains the allowed pairs.
 
-        For every allowed pair (i, j), `-left <= j - i <= right`, or i or j is in
-        `global_tokens()`. The empty band is `(0, -1)`.
+        For every allowed pair of a query i and a key j, `-left <= j - i <= right`, or i or j is
+        in `global_tokens()`. None means no bound on that side. The empty band is `(0, -1)`.
 
         ```python
         import keras_attention as ka
@@ -119,14 +115,16 @@ class Mask:
         return reach.left, reach.right
 
     def global_tokens(self):
-        """Return positions that attend, or are attended to, outside `band()`: a sorted tuple.
+        """Return a sorted tuple of the positions that have allowed pairs outside `band()`.
 
         Example: `(ka.masks.Window(128) | ka.masks.Global(2)).global_tokens() == (0, 1)`
         """
         return self.reach().tokens
 
     def density(self, query_length, key_length=None):
-        """Return the share of allowed pairs, 0.0 to 1.0, for T queries and S (or T) keys.
+        """Return the fraction of query-key pairs that the mask allows, from 0.0 to 1.0.
+
+        `key_length` defaults to `query_length`.
 
         Example: `ka.masks.Causal().density(4) == 10 / 16`
         """
@@ -139,22 +137,22 @@ class Mask:
         return allowed / (query_length * key_length)
 
     def to_numpy(self, query_length, key_length=None):
-        """Return the mask as a NumPy bool array (T, S), for T queries and S (or T) keys.
+        """Return the mask as a NumPy bool array (query_length, key_length), True = may attend.
 
-        Example: `ka.masks.Causal().to_numpy(3)` is `np.tri(3, dtype=bool)`
+        `key_length` defaults to `query_length`.
+
+        Example: `ka.masks.Causal().to_numpy(3)` equals `np.tri(3, dtype=bool)`
         """
         query_length, key_length = _check_lengths("to_numpy", query_length, key_length)
         return _compute_cells(self, range(query_length), key_length)
 
     def draw(self, query_length=8, key_length=None, path=None):
-        """Return the mask as a text grid, a row for each query (■ may attend, · may not).
+        """Return the mask as a text grid with a row per query (■ visible key, · hidden key).
 
         Args:
-            query_length, key_length: int, T and S; S defaults to T.
-            path: file to which the grid is also written as a picture; needs matplotlib.
-
-        Returns:
-            The grid as text.
+            query_length: int, the number of queries.
+            key_length: int, the number of keys. Defaults to `query_length`.
+            path: file path to save the grid to as an image too (needs matplotlib), or None.
 
         ```python
         import keras_attention as ka
@@ -176,8 +174,8 @@ class Mask:
 
     def __bool__(self):
         raise TypeError(
-            f"{self} is neither true nor false. Combine masks with &, | and ~; "
-            "`and`, `or` and `not` would drop one of them."
+            f"{self} is neither true nor false. Combine masks with &, | and ~. With `and`, `or` "
+            "and `not` one of them would be lost."
         )
 
     def __and__(self, other):
@@ -191,7 +189,7 @@ class Mask:
 
 
 class Combination(Mask, Part):
-    """A mask whose fields are masks."""
+    """Base class of masks that combine other masks. The dataclass fields hold these masks."""
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -211,26 +209,33 @@ class Combination(Mask, Part):
         return all(getattr(self, field.name).relative for field in dataclasses.fields(self))
 
 
-@keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
-class Both(Combination):
-    """`left & right`: visible where both allow it.
-
-    ```python
-    import keras
-    import keras_attention as ka
-
-    mask = ka.masks.Causal() & ka.masks.Window(128)  # the last 128 tokens, this one included
-    assert mask == ka.masks.Both(ka.masks.Causal(), ka.masks.Window(128))
-    assert ka.masks.get(keras.saving.serialize_keras_object(mask)) == mask
-    ```
-    """
+class Pair(Combination):
+    """Base class of combinations of two masks, `left` and `right`."""
 
     left: Mask
     right: Mask
 
     def __str__(self):
-        return f"({self.left} & {self.right})"
+        return f"({self.left} {self.operator} {self.right})"
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Both(Pair):
+    """`left & right`: key j is visible to query i when both masks allow it.
+
+    ```python
+    import keras
+    import keras_attention as ka
+
+    mask = ka.masks.Causal() & ka.masks.Window(128)  # the last 128 tokens, including the query's
+    assert mask == ka.masks.Both(ka.masks.Causal(), ka.masks.Window(128))
+    assert ka.masks.get(keras.saving.serialize_keras_object(mask)) == mask
+    ```
+    """
+
+    operator = "&"
 
     def allows(self, i, j):
         return ops.logical_and(self.left.allows(i, j), self.right.allows(i, j))
@@ -248,8 +253,8 @@ class Both(Combination):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
-class Either(Combination):
-    """`left | right`: visible where at least one allows it.
+class Either(Pair):
+    """`left | right`: key j is visible to query i when at least one mask allows it.
 
     ```python
     import keras_attention as ka
@@ -259,11 +264,7 @@ class Either(Combination):
     ```
     """
 
-    left: Mask
-    right: Mask
-
-    def __str__(self):
-        return f"({self.left} | {self.right})"
+    operator = "|"
 
     def allows(self, i, j):
         return ops.logical_or(self.left.allows(i, j), self.right.allows(i, j))
@@ -278,7 +279,7 @@ class Either(Combination):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Not(Combination):
-    """`~mask`: visible where `mask` does not allow it.
+    """`~mask`: key j is visible to query i when `mask` hides it.
 
     ```python
     import keras_attention as ka
@@ -304,10 +305,29 @@ class Not(Combination):
 
 
 class NamedMask(Mask, Part):
-    """A short name for a combination of masks, which `parts()` spells out."""
+    """Base class of masks like `BigBird`, which give a combination of other masks a name.
+
+    A subclass defines `parts()`, which returns the combination.
+
+    ```python
+    import dataclasses
+    import keras_attention as ka
+
+
+    @dataclasses.dataclass(frozen=True)
+    class Recent(ka.masks.NamedMask):
+        size: int
+
+        def parts(self):
+            return ka.masks.Causal() & ka.masks.Window(self.size)
+
+
+    assert Recent(2).draw(3) == (ka.masks.Causal() & ka.masks.Window(2)).draw(3)
+    ```
+    """
 
     def parts(self):
-        """Return the combination that this mask stands for."""
+        """Return the combination of masks that this mask is equivalent to."""
         raise NotImplementedError(f"{type(self).__name__}.parts")
 
     @property
@@ -327,7 +347,7 @@ class NamedMask(Mask, Part):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Full(Mask, Part):
-    """Every key is visible to every query: the same as no mask, at the same cost.
+    """Every key is visible to every query. It costs the same as no mask.
 
     ```python
     import keras_attention as ka
@@ -347,12 +367,12 @@ class Full(Mask, Part):
 
 
 def expand_queries(positions):
-    """Query positions (T,) or (B, T) -> int32 (1 or B, 1, T, 1)."""
+    """Reshape query positions (T,) or (B, T) to int32 (1 or B, 1, T, 1)."""
     return ops.expand_dims(_rank_three(positions), axis=3)
 
 
 def expand_keys(positions):
-    """Key positions (S,) or (B, S) -> int32 (1 or B, 1, 1, S)."""
+    """Reshape key positions (S,) or (B, S) to int32 (1 or B, 1, 1, S)."""
     return ops.expand_dims(_rank_three(positions), axis=2)
 
 
@@ -362,7 +382,7 @@ def _rank_three(positions):
     positions = ops.cast(positions, "int32")
     if len(positions.shape) not in (1, 2):
         raise ValueError(
-            f"Positions must be of shape (length,) or (batch, length); received {positions.shape}."
+            f"Positions have shape {tuple(positions.shape)}. Give (length,) or (batch, length)."
         )
     axes = (0, 1) if len(positions.shape) == 1 else (1,)
     for axis in axes:
@@ -377,7 +397,7 @@ def _check_lengths(caller, query_length, key_length):
 
 
 def _compute_cells(mask, queries, key_length):
-    """Return whether `mask` allows each pair, as a NumPy bool array (queries, keys)."""
+    """Evaluate `mask` for the positions `queries` and all keys: NumPy bool (queries, keys)."""
     allowed = mask.allows(expand_queries(queries), expand_keys(range(key_length)))
     allowed = ops.convert_to_numpy(allowed)
     return np.broadcast_to(allowed, (1, 1, len(queries), key_length))[0, 0]

@@ -15,20 +15,23 @@ from keras_attention.masks.window import Window
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class BigBird(NamedMask):
-    """Blocks see neighbours, the first blocks, and some at random (Zaheer et al., 2020, section 2).
+    """BigBird's mask: a block of tokens sees neighboring, global and random blocks.
 
-    Equal to `Blockwise(Window(...) | Global(...) | Random(...), block_size)`, the paper's internal
-    transformer construction; the defaults are those of its base model. As in the authors' code, no
-    random block falls into the window or on a global block. Inputs may be shorter than `length`, or
-    longer: later tokens have no random blocks.
+    It is `Blockwise(Window(...) | Global(...) | Random(...), block_size)`, the internal transformer
+    construction (ITC) of Zaheer et al. (2020, section 2). The defaults are those of their base
+    model. As in their code, random blocks are neither in the window nor global. Inputs may be
+    shorter or longer than `length`. Tokens at position `length` or later have no random blocks.
 
     Args:
-        length: int: the number of tokens that random blocks are drawn for, and from; at least the
-            window, the global and the random blocks together.
-        block_size: int, at least 1: the number of tokens in a block.
-        num_window_blocks: int, odd: the blocks in the window, the query's own in the middle.
-        num_global_blocks, num_random_blocks: int, at least 1.
-        seed: int, at least 0. The paper draws anew for each layer: give each layer its own seed.
+        length: int, the number of tokens that have random blocks. It must have room for all
+            window, global and random blocks.
+        block_size: int, at least 1, the number of tokens in a block.
+        num_window_blocks: int, odd, the number of blocks in the window, which is centered on the
+            query's own block.
+        num_global_blocks: int, at least 1. That many first blocks see and are seen by all blocks.
+        num_random_blocks: int, at least 1, the number of random blocks that each block sees.
+        seed: int, at least 0, for the random blocks. As in the paper, use a different seed in
+            each layer.
 
     ```python
     import keras_attention as ka
@@ -53,14 +56,15 @@ class BigBird(NamedMask):
         if self.num_window_blocks % 2 == 0:
             raise ValueError(
                 f"BigBird(num_window_blocks={self.num_window_blocks}): num_window_blocks must be "
-                "odd, as many on one side as on the other."
+                f"odd, such as {self.num_window_blocks + 1}."
             )
         needed = self.num_window_blocks + self.num_global_blocks + self.num_random_blocks
         if self._num_blocks() < needed:
             raise ValueError(
-                f"BigBird(length={self.length}, block_size={self.block_size}): that is "
-                f"{self._num_blocks()} blocks, and window, global and random blocks are {needed}. "
-                f"Choose a length above {(needed - 1) * self.block_size}, smaller blocks or fewer."
+                f"BigBird(length={self.length}, block_size={self.block_size}) has "
+                f"{self._num_blocks()} blocks, but window, global and random blocks are {needed}. "
+                f"Choose a length above {(needed - 1) * self.block_size}, or smaller or fewer "
+                "blocks."
             )
 
     def parts(self):

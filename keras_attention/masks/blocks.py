@@ -1,4 +1,4 @@
-"""Masks on blocks of tokens: chunks, any mask of blocks, and block-sparse tables."""
+"""Masks on blocks of tokens: chunks, any mask applied to blocks, and block-sparse tables."""
 
 import dataclasses
 
@@ -15,13 +15,12 @@ from keras_attention.masks.reach import NOTHING, Reach
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Chunked(Mask, Part):
-    """Key j is visible to query i when i // size == j // size.
+    """A mask of chunks: key j is visible to query i when i // size == j // size.
 
-    Block-diagonal attention: tokens of different chunks do not see one another. Llama 4 uses
-    `Causal() & Chunked(8192)` in most of its layers.
+    A token sees only its own chunk. Llama 4 uses `Causal() & Chunked(8192)` in most of its layers.
 
     Args:
-        size: int, at least 1.
+        size: int, at least 1, the number of tokens in a chunk.
 
     ```python
     import keras_attention as ka
@@ -46,13 +45,15 @@ class Chunked(Mask, Part):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Blockwise(Mask, Part):
-    """Key j is visible to query i when `mask` shows block j // size to block i // size.
+    """Applies another mask to blocks of tokens: `mask` decides which blocks a block sees.
 
-    `Blockwise(Window(2), 64)` is a window of three blocks, the query's own in the middle.
+    Key j is visible to query i when `mask` allows key j // size for query i // size. For example,
+    `Blockwise(Window(2), 64)` is a window of three blocks: the query's own block and one on each
+    side.
 
     Args:
-        mask: a mask over the indices of blocks.
-        size: int, at least 1: the number of tokens in a block.
+        mask: a mask that is applied to block indices instead of token positions.
+        size: int, at least 1, the number of tokens in a block.
 
     ```python
     import keras_attention as ka
@@ -85,15 +86,16 @@ class Blockwise(Mask, Part):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class BlockSparse(Mask, Part):
-    """Key j is visible to query i when `table[i // block_size][j // block_size]` is true.
+    """A block-sparse mask: a table says which blocks of tokens see which (Child et al., 2019, 5.5).
 
-    Block-sparse attention with a given layout (Child et al., 2019, section 5.5). Tokens after the
-    table see nothing and are not seen.
+    Key j is visible to query i when `table[i // block_size][j // block_size]` is true. Tokens
+    beyond the end of the table see no keys and are hidden from all queries.
 
     Args:
-        table: bools or zeros and ones in rows, one for each block of queries, with an entry for
-            each block of keys: nested lists or tuples, or a NumPy array. Kept as nested tuples.
-        block_size: int, at least 1: the number of tokens in a block.
+        table: nested lists or tuples, or a NumPy array, of bools or of zeros and ones. It has a
+            row for each block of queries and a column for each block of keys. It is stored as
+            nested tuples.
+        block_size: int, at least 1, the number of tokens in a block.
 
     ```python
     import keras_attention as ka
@@ -129,14 +131,13 @@ class BlockSparse(Mask, Part):
 
 
 def _rows(table):
-    given = table
     try:
-        table = np.array(table)
+        array = np.array(table)
     except ValueError:  # rows of unequal length
-        table = np.zeros(0)
-    if table.ndim != 2 or not table.size or not np.isin(table, (0, 1)).all():
+        array = np.zeros(0)
+    if array.ndim != 2 or not array.size or not np.isin(array, (0, 1)).all():
         raise ValueError(
-            f"BlockSparse(table={given!r}): table must be rows of bools, equally long, one row for "
-            "each block of queries and one entry for each block of keys."
+            f"BlockSparse(table={table!r}): table must be rows of bools, equally long. Give one "
+            "row for each block of queries, with one entry for each block of keys."
         )
-    return tuple(tuple(map(bool, row)) for row in table)
+    return tuple(tuple(map(bool, row)) for row in array)

@@ -12,10 +12,9 @@ from keras_attention.masks.reach import Reach
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Causal(Mask, Part):
-    """Key j is visible to query i when j <= i (Vaswani et al., 2017, section 3.2.3).
+    """The causal mask: key j is visible to query i when j <= i (Vaswani et al., 2017).
 
-    Positions of queries and keys count from 0 unless the caller gives others, so with fewer queries
-    than keys the triangle starts at the top left, as in Keras.
+    Queries and keys are both numbered from 0, as in Keras, unless the caller passes positions.
 
     ```python
     import keras_attention as ka

@@ -1,4 +1,4 @@
-"""Drawings of masks, as text and as pictures."""
+"""Drawings of masks, as text and as images."""
 
 import textwrap
 
@@ -8,7 +8,7 @@ VISIBLE, HIDDEN = "■", "·"
 
 
 def format_text(cells):
-    """Return `cells` (T, S) as lines: a header with the keys j, then one line for each query i."""
+    """Format a bool array (T, S) as text: a header with the keys j, then a line per query i."""
     digits = len(str(cells.shape[0] - 1))
     width = len(str(cells.shape[1] - 1))
 
@@ -22,21 +22,24 @@ def format_text(cells):
 
 
 def save_picture(cells, path, title):
-    """Writes `cells` (T, S) to `path` as a picture, query 0 at the top."""
+    """Plot a bool array (T, S), True = visible, and save it to `path`, with query 0 at the top.
+
+    `path` is the path of an image file, and `title` a str above the figure.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
-            'To draw a mask to a file install matplotlib: pip install "keras-attention-zoo[viz]". '
-            "Without a path, draw() returns text."
+            "A plot of a mask needs matplotlib. Install it: pip install "
+            '"keras-attention-zoo[viz]". Without a path, draw() returns text.'
         ) from error
-    figure = Figure(figsize=(6, 6), layout="constrained")  # no pyplot: nothing global changes
+    figure = Figure(figsize=(6, 6), layout="constrained")  # not pyplot, which has global state
     axes = figure.add_subplot()
     axes.imshow(cells, cmap="Blues", vmin=0, vmax=1.4, interpolation="nearest")  # row 0 on top
     axes.set(xlabel="key j", ylabel="query i", title="\n".join(textwrap.wrap(title, 60)))
     for axis in (axes.xaxis, axes.yaxis):
         axis.get_major_locator().set_params(integer=True)
-    if max(cells.shape) <= 64:  # beyond that the lines would hide the cells
+    if max(cells.shape) <= 64:  # in a larger grid, lines would hide the cells
         axes.set_xticks(np.arange(cells.shape[1] + 1) - 0.5, minor=True)
         axes.set_yticks(np.arange(cells.shape[0] + 1) - 0.5, minor=True)
         axes.grid(which="minor", color="lightgrey", linewidth=0.5)

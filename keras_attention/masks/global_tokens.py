@@ -1,4 +1,4 @@
-"""The global mask: a few tokens attend to all and are attended to by all."""
+"""The global mask: a few tokens see all tokens and are seen by all tokens."""
 
 import dataclasses
 import functools
@@ -15,13 +15,14 @@ from keras_attention.masks.reach import Reach
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Global(Mask, Part):
-    """Key j is visible to query i when i or j is one of `tokens`.
+    """A mask for global tokens, which see all tokens and are seen by all (Beltagy et al., 2020).
 
-    Global attention (Beltagy et al., 2020, section 3.1); the Longformer pattern is
+    Key j is visible to query i when i or j is one of `tokens`. Longformer's pattern is
     `Window(size) | Global(tokens)`.
 
     Args:
-        tokens: int n, at least 1, for the first n positions, or a tuple of positions.
+        tokens: int n, at least 1, which makes the first n positions global. Or a tuple of
+            positions.
 
     ```python
     import keras_attention as ka

@@ -13,16 +13,16 @@ from keras_attention.masks.window import Dilated
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Longformer(NamedMask):
-    """A sliding window, dilated or not, with global tokens (Beltagy et al., 2020, section 3.1).
+    """Longformer's mask: a sliding window and global tokens (Beltagy et al., 2020, section 3.1).
 
-    Equal to `Dilated(window // 2 + 1, dilation) | Global(tokens)`. The paper has separate
-    projections for the global tokens; here all tokens share one set.
+    This is `Dilated(window // 2 + 1, dilation) | Global(tokens)`. In the paper, global tokens have
+    separate projections. Here all tokens share the same projections.
 
     Args:
-        window: int, even, at least 2: the paper's w. A query sees itself and w / 2 keys on each
-            side.
-        tokens: int n, at least 1, for the first n positions, or a tuple of positions.
-        dilation: int, at least 1: the distance between neighbouring keys of the window.
+        window: int, even, at least 2. A query sees its own key and window / 2 keys on each side.
+        tokens: int n, at least 1, which makes the first n positions global. Or a tuple of
+            positions.
+        dilation: int, at least 1, the distance between neighboring keys of the window.
 
     ```python
     import keras_attention as ka
@@ -42,8 +42,8 @@ class Longformer(NamedMask):
         checks.check_whole_numbers(self, "dilation")
         if self.window % 2:
             raise ValueError(
-                f"Longformer(window={self.window}): window must be even, as many keys on one side "
-                f"as on the other. Choose {self.window - 1} or {self.window + 1}."
+                f"Longformer(window={self.window}): window must be even. Choose {self.window - 1} "
+                f"or {self.window + 1}."
             )
         object.__setattr__(self, "tokens", Global(self.tokens).tokens)
 

@@ -13,14 +13,13 @@ from keras_attention.masks.reach import Reach
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Prefix(Mask, Part):
-    """Key j is visible to every query when j < length.
+    """A prefix mask: key j is visible to every query when j < length.
 
     The mask of a prefix language model (Raffel et al., 2020, section 3.2.1) is
-    `Causal() | Prefix(length)`: the prompt is read in both directions, what follows from left to
-    right.
+    `Causal() | Prefix(length)`: all tokens see the whole prompt.
 
     Args:
-        length: int, at least 0.
+        length: int, at least 0, the number of tokens in the prefix.
 
     ```python
     import keras_attention as ka

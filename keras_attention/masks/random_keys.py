@@ -1,4 +1,4 @@
-"""The random mask: each query attends to a few keys, drawn once from a seed."""
+"""The random mask: each query attends to a few keys, which are sampled once from a seed."""
 
 import dataclasses
 import functools
@@ -16,22 +16,21 @@ from keras_attention.masks.reach import Reach
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Random(Mask, Part):
-    """Key j is visible to query i when it is among the `num_keys` keys drawn for i.
+    """A random mask: each query sees `num_keys` random keys (Zaheer et al., 2020, section 2).
 
-    Random attention (Zaheer et al., 2020, section 2): each query has its own distinct keys. A seed
-    draws the same keys in every process and every release. Tokens from `length` on see nothing and
-    are not seen.
-
-    `Blockwise(Random(3, 64), 64)` draws blocks, as in the paper; `BigBird` adds the window and the
-    global tokens.
+    The keys of a query are distinct. The same seed gives the same keys in every process and
+    release. Tokens at position `length` or later see no keys and are hidden from all queries. As in
+    the paper, `Blockwise(Random(3, 64), 64)` samples blocks instead of single keys. `BigBird` adds
+    a window and global tokens.
 
     Args:
-        num_keys: int, at least 1: the number of keys each query sees.
-        length: int, at least 1: the number of queries, and of keys to draw from.
-        seed: int, at least 0.
-        min_distance: int, at least 0: the least distance of a key from its query, so that no key
-            falls into the query's window, `Window(min_distance)`.
-        start: int, at least 0: the first key to draw; those before it may be global.
+        num_keys: int, at least 1, the number of keys that a query sees.
+        length: int, at least 1, the number of queries and of keys.
+        seed: int, at least 0, the seed of the random keys.
+        min_distance: int, at least 0, the smallest allowed |i - j|. The sampled keys are then
+            outside the query's `Window(min_distance)`.
+        start: int, at least 0. Keys before this position are never sampled, for example because
+            they are global tokens.
 
     ```python
     import keras_attention as ka
@@ -61,7 +60,7 @@ class Random(Mask, Part):
 
     def allows(self, i, j):
         drawn = draw_keys(self)
-        drawn = np.concatenate([drawn, np.full((1, self.num_keys), -1)])  # -1 is no key's position
+        drawn = np.concatenate([drawn, np.full((1, self.num_keys), -1)])  # no key is at -1
         i = ops.minimum(i, self.length)
         columns = (ops.convert_to_tensor(column, "int32") for column in drawn.T)
         return functools.reduce(
@@ -75,8 +74,8 @@ class Random(Mask, Part):
 
 @functools.lru_cache(maxsize=64)
 def draw_keys(mask):
-    """Return the keys of each query of a `Random` mask: int array (length, num_keys)."""
-    random = np.random.RandomState(mask.seed)  # its numbers never change; default_rng's may
+    """Sample the keys that each query of a `Random` mask sees: int array (length, num_keys)."""
+    random = np.random.RandomState(mask.seed)  # unlike default_rng, its stream never changes
     keys = np.arange(mask.start, mask.length)
     far = (keys[np.abs(keys - i) >= mask.min_distance] for i in range(mask.length))
     return np.array([random.permutation(candidates)[: mask.num_keys] for candidates in far])

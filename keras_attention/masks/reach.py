@@ -1,25 +1,24 @@
-"""Bounds on what a mask allows, by which kernels skip pairs that are hidden."""
+"""`Reach`: bounds on the pairs that a mask allows, so that kernels can skip hidden pairs."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class Reach:
-    """A bound on the pairs that a mask allows: a band along the diagonal, and global tokens.
+    """Bounds on the pairs that a mask allows: a band along the diagonal, and global tokens.
 
     For every allowed pair of a query position i and a key position j, `-left <= j - i <= right`, or
-    i or j is in `tokens`. Pairs inside the bound may still be masked: a kernel asks the mask about
-    those it computes and skips all others. `a | b` bounds the union and `a & b` the intersection,
-    the latter not always as tightly as possible.
+    i or j is in `tokens`. Pairs within the bounds may still be hidden. `a | b` contains the union
+    and `a & b` the intersection of two reaches. These bounds are not always as tight as possible.
 
     Args:
-        left: int, how many positions back a query sees, or None for all. Negative numbers count
-            ahead: with `left=-1` a query sees only later keys.
-        right: int, how many positions ahead a query sees, or None for all; may be negative.
-        tokens: positions that attend, or are attended to, outside the band; kept as a sorted tuple.
+        left: int, how many positions back a query sees, or None for no limit. With `left=-1` a
+            query sees only later keys.
+        right: int, how many positions ahead a query sees, or None for no limit. May be negative.
+        tokens: positions that have allowed pairs outside the band, stored as a sorted tuple.
 
-    Equal bounds compare equal: an empty band is always (0, -1), of width `left + right + 1 = 0`,
-    and an unbounded band has no `tokens`, as it holds every pair.
+    Reaches are normalized, so equivalent ones compare equal: an empty band is always (0, -1), and
+    an unbounded band has no `tokens`.
 
     ```python
     import keras_attention as ka
@@ -60,7 +59,7 @@ class Reach:
         return Reach(left, right, self.tokens + other.tokens)
 
     def in_blocks(self, size):
-        """This bound on blocks of `size` tokens, as a bound on tokens."""
+        """Convert a reach that counts blocks of `size` tokens to a reach that counts tokens."""
         tokens = tuple(block * size + k for block in self.tokens for k in range(size))
         if self._is_empty():
             return Reach(0, -1, tokens)

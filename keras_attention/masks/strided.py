@@ -1,4 +1,4 @@
-"""The strided mask: each query attends to every n-th key, counted from its own."""
+"""The strided mask: each query attends to every n-th key, counted from its own position."""
 
 import dataclasses
 
@@ -13,13 +13,13 @@ from keras_attention.masks.base import Mask
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Strided(Mask, Part):
-    """Key j is visible to query i when stride divides i - j (Child et al., 2019, section 4.2).
+    """A strided mask: key j is visible to query i when stride divides i - j (Child et al., 2019).
 
-    The second of the paper's two heads, which attends to the column. The whole pattern of the
-    sparse Transformer is `Causal() & (Window(stride) | Strided(stride))`.
+    The pattern of the Sparse Transformer is `Causal() & (Window(stride) | Strided(stride))`. In
+    the paper, one head uses the window and another head uses this mask.
 
     Args:
-        stride: int, at least 1.
+        stride: int, at least 1, the distance between neighboring visible keys.
 
     ```python
     import keras_attention as ka

@@ -1,4 +1,4 @@
-"""Sliding-window masks: over a sequence, dilated, and over an image."""
+"""Sliding-window masks: plain, dilated, and over the patches of an image."""
 
 import dataclasses
 
@@ -14,14 +14,15 @@ from keras_attention.masks.reach import Reach
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Window(Mask, Part):
-    """Key j is visible to query i when |i - j| < size; `size=1` is the diagonal.
+    """A sliding window: key j is visible to query i when |i - j| < size.
 
-    Sliding-window or local attention (Beltagy et al., 2020, section 3.1). A query sees 2 size - 1
-    keys; `Causal() & Window(size)` leaves `size` of them, the query's own included. The paper's
+    This is local attention (Beltagy et al., 2020, section 3.1). A query sees 2 · size - 1 keys.
+    With `Causal() & Window(size)` it sees its own key and the size - 1 keys before. The paper's
     window of w keys is `Window(w // 2 + 1)`.
 
     Args:
-        size: int, at least 1.
+        size: int, at least 1, the number of keys on each side, including the query's own key. With
+            1, a query sees only its own key.
 
     ```python
     import keras_attention as ka
@@ -49,14 +50,14 @@ class Window(Mask, Part):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Dilated(Mask, Part):
-    """Key j is visible to query i when dilation divides i - j and |i - j| < size * dilation.
+    """A dilated sliding window, with gaps between the keys (Beltagy et al., 2020, section 3.1).
 
-    A dilated sliding window (Beltagy et al., 2020, section 3.1): as many keys as `Window(size)`,
-    `dilation` apart, so it reaches `dilation` times as far. `dilation=1` is `Window(size)`.
+    Key j is visible to query i when dilation divides i - j and |i - j| < size * dilation. A query
+    sees as many keys as with `Window(size)`, but these keys are `dilation` positions apart.
 
     Args:
-        size: int, at least 1: how many keys on each side, the query's own included in both.
-        dilation: int, at least 1: the distance between neighbouring keys.
+        size: int, at least 1, the number of keys on each side, including the query's own key.
+        dilation: int, at least 1, the distance between neighboring keys. 1 is `Window(size)`.
 
     ```python
     import keras_attention as ka
@@ -87,20 +88,22 @@ class Dilated(Mask, Part):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Window2D(Mask, Part):
-    """Key j is visible to query i when it is nearer than `size` in rows and in columns.
+    """A window over an image: keys less than `size` rows and `size` columns away are visible.
 
-    Local attention over an image (Parmar et al., 2018, section 3.3; Ramachandran et al., 2019)
-    whose patches are numbered row by row: token `prefix + row * columns + column`. A query sees
-    (2 size - 1)² keys, fewer at the border. Prefix tokens, such as a class token or registers, see
-    all and are seen by all (`& ~Global(prefix)` removes that). Tokens after the grid, such as
-    padding, see only prefix tokens; they need explicit positions, because attention refuses any
-    known number of tokens but prefix + rows · columns. A causal model may have fewer: the beginning
-    of an image.
+    This is local attention over an image (Parmar et al., 2018, section 3.3, and Ramachandran et
+    al., 2019). Patches are numbered row by row: the patch at (row, column) is token
+    `prefix + row * columns + column`. A query sees (2 · size - 1)² keys, and fewer at the border.
+    Prefix tokens, such as a class token or registers, see all tokens and are seen by all tokens.
+    Add `& ~Global(prefix)` to hide them. Tokens after the grid, such as padding, see only prefix
+    tokens.
+
+    Unless you pass positions, attention raises an error if the static number of tokens is not
+    prefix + rows · columns. A causal model accepts fewer tokens: the beginning of an image.
 
     Args:
-        size: int, at least 1, or a pair for rows and columns; `size=1` is the query's own patch.
-        grid: (rows, columns), ints of at least 1.
-        prefix: int, at least 0: the number of tokens before the grid.
+        size: int, at least 1, or a pair (rows, columns). With 1, a query sees only its own patch.
+        grid: (rows, columns) of the image in patches, ints of at least 1.
+        prefix: int, at least 0, the number of tokens before the grid.
 
     ```python
     import keras_attention as ka
@@ -139,8 +142,8 @@ class Window2D(Mask, Part):
 
     def check_length(self, length, exact=True):
         rows, columns = self.grid
-        places = self.prefix + rows * columns
-        checks.check_token_count(self, places, length, exact and not scope.current(scope.Decoding))
+        tokens = self.prefix + rows * columns
+        checks.check_token_count(self, tokens, length, exact and not scope.current(scope.Decoding))
 
     def reach(self):
         rows, columns = self.grid

@@ -1,11 +1,12 @@
-"""Builders: functions that return a functional `keras.Model`, and those that change one."""
+"""Functions that build a functional `keras.Model` for a task, and the parts to build it from.
+
+`replace_head` and `extend_vocabulary` return a changed copy of a trained model.
+"""
 
 from keras_attention.models.causal_language_model import SIZES as _LANGUAGE_SIZES
 from keras_attention.models.causal_language_model import causal_language_model
 from keras_attention.models.conformer import ConformerEncoder
-from keras_attention.models.constituency_parser import SIZES as _CONSTITUENCY_SIZES
 from keras_attention.models.constituency_parser import constituency_parser
-from keras_attention.models.dependency_parser import SIZES as _PARSER_SIZES
 from keras_attention.models.dependency_parser import dependency_parser
 from keras_attention.models.encoder_decoder import SIZES as _ENCODER_DECODER_SIZES
 from keras_attention.models.encoder_decoder import encoder_decoder
@@ -45,8 +46,8 @@ from keras_attention.models.vocabulary import extend_vocabulary
 
 SIZES = {
     "causal_language_model": _LANGUAGE_SIZES,
-    "constituency_parser": _CONSTITUENCY_SIZES,
-    "dependency_parser": _PARSER_SIZES,
+    "constituency_parser": {},
+    "dependency_parser": {},
     "encoder_decoder": _ENCODER_DECODER_SIZES,
     "image_encoder": _IMAGE_SIZES,
     "image_to_sequence": _CAPTIONER_SIZES,
@@ -65,9 +66,15 @@ SIZES = {
 
 
 def sizes(builder):
-    """Return the published sizes of `builder`, {name: keyword arguments}, parts included.
+    """Return the arguments with which a function of `ka.models` builds the models of papers.
 
-    Example:
+    Args:
+        builder: str, the name of a function of `ka.models`, such as `"vision_transformer"`.
+
+    Returns:
+        A dict {name of the published model: dict of keyword arguments}. Add the arguments without
+        a default, such as the vocabulary size: `builder(vocabulary_size, **arguments)`. Every call
+        makes new layers for the arguments that are layers.
 
     ```python
     import keras_attention as ka
@@ -78,9 +85,8 @@ def sizes(builder):
     """
     if builder not in SIZES:
         raise ValueError(f"No sizes for {builder!r}. Known builders: {', '.join(SIZES)}.")
-    # those with parts are functions: layers are made when they are asked for
-    made = {name: size() if callable(size) else size for name, size in SIZES[builder].items()}
-    return {name: dict(size) for name, size in made.items()}
+    # Sizes with parts are functions, which make new layers in each call.
+    return {name: size() if callable(size) else dict(size) for name, size in SIZES[builder].items()}
 
 
 __all__ = [

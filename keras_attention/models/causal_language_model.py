@@ -1,4 +1,4 @@
-"""Language modelling: each token from those before it."""
+"""`causal_language_model`: builds a model that predicts each token from the earlier tokens."""
 
 import dataclasses
 
@@ -29,7 +29,7 @@ def _gpt_2(num_layers, num_heads, hidden_dim):
 
 
 SIZES = {
-    # Radford et al. (2019), table 2; with vocabulary_size=50257 the released models
+    # Radford et al. (2019), table 2. The released models have vocabulary_size=50257.
     "GPT-2": lambda: _gpt_2(12, 12, 768),
     "GPT-2-medium": lambda: _gpt_2(24, 16, 1024),
     "GPT-2-large": lambda: _gpt_2(36, 20, 1280),
@@ -54,27 +54,27 @@ def causal_language_model(
     tie_embeddings=True,
     name="causal_language_model",
 ):
-    """Decoder-only Transformer: logits of the next token (Radford et al., 2019, section 2.3).
+    """Build a model that predicts each token from the earlier tokens, for generating text.
+
+    The model is a decoder-only Transformer, such as GPT-2 (Radford et al., 2019, section 2.3).
 
     Args:
         vocabulary_size: int, number of token ids.
-        num_layers, num_heads, ..., encoder: sizes and parts, as in `text_encoder`. A
-            `TransformerEncoder` that is given becomes `causal=True`: the future stays hidden,
-            whatever its masks allow. Any other encoder has to hide it. Published sizes:
-            `ka.models.sizes("causal_language_model")`.
-        mask: what the tokens may attend to of those before them, such as `Window(128)`, or None
-            for all.
-        tie_embeddings: bool, whether the logits are inner products with the tokens' embeddings
-            (Press and Wolf, 2017), or have a matrix of their own.
-        name: str.
+        num_layers, num_heads, ..., encoder: sizes and parts of the model, explained in
+            `text_encoder`. If the encoder is a `TransformerEncoder`, it gets a causal mask. Any
+            other encoder must hide later tokens itself. `ka.models.sizes("causal_language_model")`
+            lists published sizes.
+        mask: a mask that further limits which earlier tokens a token may attend to, such as
+            `Window(128)`. None allows all earlier tokens.
+        tie_embeddings: bool, whether the logits are inner products with the token embeddings (Press
+            and Wolf, 2017). False uses a separate matrix.
+        name: str, the name of the model.
 
     Returns:
-        A functional `keras.Model`. Input `"token_ids"` int32 (B, T), or a dict of what the
-        `embedding` reads. A model of packed documents is for training: one without, which has the
-        same weights, generates. Output: logits (B, T, vocabulary_size), float32, at each place
-        those of the token that follows.
-
-    Example:
+        A functional `keras.Model`. Input: `"token_ids"` int32 (B, T), or a dict if the `embedding`
+        has further inputs. Output: logits of the next token (B, T, vocabulary_size), float32. A
+        model whose embedding has `packed=True`, which puts several documents into a row, is for
+        training only. To generate, copy its weights to a model built without `packed`.
 
     ```python
     import numpy as np
@@ -97,8 +97,10 @@ def causal_language_model(
     if isinstance(encoder, TransformerEncoder):
         encoder = dataclasses.replace(encoder, causal=True)
     embedding = TextEmbedding() if embedding is None else embedding
-    inputs, drawn = embedding.inputs(), keras.initializers.RandomNormal(stddev=0.02)
-    x, documents, tokens = embedding(inputs, vocabulary_size, hidden_dim, position, dropout, drawn)
+    inputs, initial = embedding.inputs(), keras.initializers.RandomNormal(stddev=0.02)
+    x, documents, tokens = embedding(
+        inputs, vocabulary_size, hidden_dim, position, dropout, initial
+    )
     x = encoder(x, **documents)
     logits = token_logits(x, tokens, tie_embeddings)
     return keras.Model(unwrap_inputs(inputs), logits, name=name)

@@ -1,4 +1,4 @@
-"""A stack of Conformer blocks: attention beside convolution, for sound and for words."""
+"""`ConformerEncoder`: a stack of Conformer blocks."""
 
 import dataclasses
 
@@ -11,21 +11,26 @@ from keras_attention.models.transformer import TransformerEncoder
 
 @dataclasses.dataclass(frozen=True)
 class ConformerEncoder(TransformerEncoder):
-    """A stack of Conformer blocks (Gulati et al., 2020, section 2).
+    """A stack of Conformer blocks, an encoder for speech (Gulati et al., 2020, section 2).
+
+    A block has attention and a convolution, between two feed-forward networks.
 
     Args:
-        num_layers, attention, feed_forward, ...: as in `TransformerEncoder`. Each block has two
-            copies of the feed-forward network. The norms are where the paper has them: leave `norm`
-            out.
-        convolution: a layer called on one tensor, the template of the convolution in a block; None
-            is `ConvolutionModule()`.
+        num_layers, attention, feed_forward, ...: number of blocks, the layers that each block
+            copies, and the other arguments of `TransformerEncoder`. Each block has two copies of
+            the feed-forward network. `norm` must keep its default.
+        convolution: a layer called on x (B, T, D), which returns the same shape. Each block gets
+            its own copy. None is `ConvolutionModule()`.
 
     Call arguments:
-        x: (B, T, D). each_layer: as in `TransformerEncoder`.
+        x: (B, T, D).
+        each_layer: bool, whether to return a list with the output of each block.
 
-    Returns (B, T, D). Packed documents are refused: the convolution joins neighbouring vectors.
+    Returns (B, T, D).
 
-    Example:
+    Raises:
+        ValueError: `segment_ids` are given, which say that a row holds several documents. The
+            convolution would mix the vectors of neighboring documents.
 
     ```python
     import keras
@@ -62,19 +67,20 @@ class ConformerEncoder(TransformerEncoder):
         position=None,
         name="block",
     ):
-        """Make a stack by its sizes, as `TransformerEncoder.of_size`.
+        """Make a stack with `MultiHeadAttention` and `FeedForward` from sizes.
 
         Args:
-            num_layers, num_heads, ...: as there.
-            kernel_size: int, of the convolution.
-            causal: bool, whether the convolution sees no later vectors, for streaming.
+            num_layers, num_heads, ...: sizes and parts of the blocks, explained in
+                `TransformerEncoder.of_size`.
+            kernel_size: int, the kernel size of the convolution.
+            causal: bool, whether the convolution reads only earlier vectors, for streaming. It does
+                not change the attention: set `mask` for that.
         """
-        key_dim = checks.divide_exactly("hidden_dim", hidden_dim, "num_heads", num_heads)
         return cls(
             num_layers,
             attention=MultiHeadAttention(
                 num_heads,
-                key_dim,
+                checks.divide_exactly("hidden_dim", hidden_dim, "num_heads", num_heads),
                 dropout=attention_dropout,
                 score=score,
                 normalizer=normalizer,
@@ -91,8 +97,8 @@ class ConformerEncoder(TransformerEncoder):
     def __post_init__(self):
         if self.norm != "pre":
             raise ValueError(
-                f"norm={self.norm!r}: the norms of a Conformer block are where the paper has them. "
-                "Leave it out, or use a TransformerEncoder."
+                f"norm={self.norm!r}: a Conformer block always has the norms of the paper. Leave "
+                "norm out, or use a TransformerEncoder."
             )
         super().__post_init__()
         if self.convolution is not None:
@@ -101,15 +107,14 @@ class ConformerEncoder(TransformerEncoder):
     def __call__(self, x, *, each_layer=False, segment_ids=None, positions=None):
         if segment_ids is not None:
             raise ValueError(
-                "ConformerEncoder was called on packed documents, and its convolution joins "
-                "neighbouring vectors, also of different documents. Build without packed=True, or "
-                "with a TransformerEncoder."
+                "ConformerEncoder was called with segment_ids (several documents in a row), but "
+                "its convolution would mix vectors of different documents. Build without "
+                "packed=True, or with a TransformerEncoder."
             )
         return super().__call__(x, each_layer=each_layer, positions=positions)
 
     def _residual(self):
-        # A Conformer block ends with a norm of its own: so does a stack of them.
-        return PostNorm()
+        return PostNorm()  # so that the stack adds no final norm: each block ends with one
 
     def _make_block(self, attention, feed_forward, **settings):
         del settings["norm"]

@@ -1,16 +1,16 @@
-"""Constituency parsing as sequence to sequence: words to the labels of a tree."""
+"""`constituency_parser`: builds a model that generates the parse tree of a sentence."""
 
 import keras
 
 from keras_attention import positions
 from keras_attention.blocks import AllowedLogits, ParserState, SegmentEmbedding, TokenEmbedding
+from keras_attention.blocks.activations import gelu
 from keras_attention.blocks.inner_layers import copy_part
 from keras_attention.blocks.parser_state import DEEPEST
 from keras_attention.models.head import name_logits
+from keras_attention.models.seq2seq_transformer import join
 from keras_attention.models.stack_choice import choose_decoder, choose_encoder
 from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
-
-SIZES = {}
 
 
 def constituency_parser(
@@ -35,36 +35,36 @@ def constituency_parser(
     decoder=None,
     name="constituency_parser",
 ):
-    """Transformer that writes the tree of a sentence, label by label.
+    """Build a Transformer that generates the parse tree of a sentence, label by label.
 
-    (Vinyals et al., 2015, *Grammar as a Foreign Language*, with a Transformer in the place of
-    LSTMs.) The tree of "Dogs bark" is `(S (NP NNS ) (VP VBP ) )`, and its decoder follows the
-    words: beside a label it reads the encoder's vector of the word that is next, and how deep it
-    is. What is no tree over exactly these words has the logit -100 (`ParserState`), so that every
-    way to decode, in every format, ends with a tree.
+    The tree of "Dogs bark" is the sequence `(S (NP NNS ) (VP VBP ) )`. The idea is from Vinyals et
+    al. (2015, *Grammar as a Foreign Language*), whose model has LSTMs. At each step the decoder
+    also reads the encoder's vector of the next word, and the current depth in the tree. A label
+    that cannot lead to a tree over exactly these words gets the logit -100 (`ParserState`). So
+    greedy, sampled and beam decoding always return a valid tree.
 
     Args:
         vocabulary_size: int, number of word ids.
-        num_constituents: int, labels of constituents.
-        num_tags: int, tags of words.
-        spare_constituents: int, how many constituents may open in front of the first word; each
-            word lets two more.
-        num_layers, num_heads, ..., encoder: sizes and parts, as in `text_encoder`. The decoder has
-            the sizes, `score` and `normalizer` of the encoder.
-        num_decoder_layers: int. decoder_position: `position` of the decoder.
-        decoder: `TransformerDecoder`; `num_decoder_layers` and what rotates or biases are then
-            stated in it.
-        name: str.
+        num_constituents: int, number of constituent labels, such as NP and VP.
+        num_tags: int, number of part-of-speech tags.
+        spare_constituents: int, limits the size of a tree, which can have this many constituents,
+            and two more for each word.
+        num_layers, num_heads, ..., encoder: sizes and parts of the encoder, explained in
+            `text_encoder`. The decoder has the same sizes, `score` and `normalizer`.
+        num_decoder_layers: int, the number of layers of the decoder.
+        decoder_position: how the decoder encodes positions, with the choices of `position`.
+        decoder: a `TransformerDecoder`. With it, leave out `num_decoder_layers`, and a
+            `decoder_position` that rotates queries and keys or biases scores. None makes a decoder
+            from the sizes.
+        name: str, the name of the model.
 
     Returns:
-        A functional `keras.Model`. Inputs, a dict: those of `sequence_labeler`, and
-        `"target_ids"` int32 (B, T). Target ids are 0, padding; 1, in front; 2, the end; 3, which
-        closes a constituent; then those that open one, and then tags. Output: `logits` (B, T,
-        num_constituents + num_tags + 4), float32, at each place those of the id that follows.
-        It consists of two functional models, available by `get_layer`: `"encoder"`, from words to
-        `encoded` (B, S, D), and `"decoder"`, from `{"target_ids", "encoded"}` to logits.
-
-    Example:
+        A functional `keras.Model`. Inputs, a dict: `"token_ids"` int32 (B, S) and any further
+        inputs of the `embedding`, and `"target_ids"` int32 (B, T). Target id 0 is padding, 1 the
+        start, 2 the end, and 3 closes a constituent. Ids from 4 are the constituent labels,
+        followed by the tags. Output: `logits` of the next id (B, T, num_constituents + num_tags +
+        4), float32. `get_layer` returns the model's two functional models: `"encoder"`, from words
+        to `encoded` (B, S, D), and `"decoder"`, from `{"target_ids", "encoded"}` to logits.
 
     ```python
     import numpy as np
@@ -103,19 +103,10 @@ def constituency_parser(
     x = keras.layers.Dropout(dropout, name="dropout")(x)
     x = decoder(x, encoded)
     x = keras.layers.Concatenate(name="with_word")([x, word])
-    x = keras.layers.Dense(hidden_dim, activation="gelu", name="hidden")(x)
+    x = keras.layers.Dense(hidden_dim, activation=gelu, name="hidden")(x)
     x = keras.layers.Dropout(dropout, name="hidden_dropout")(x)
     logits = keras.layers.Dense(size, dtype="float32", name="all_logits")(x)
     logits = name_logits(AllowedLogits(dtype="float32", name="allowed")(logits, allowed))
     target = {"target_ids": target_ids, "encoded": encoded}
-    return _join(encoder_model, keras.Model(target, logits, name="decoder"), name)
-
-
-def _join(encoder, decoder, name):
-    """The model of words and target ids that runs `decoder` on what `encoder` returns."""
-    decoder.supports_masking = True  # or it warns that the mask of the words is lost
-    inputs = {x.name: keras.Input(x.shape[1:], dtype=x.dtype, name=x.name) for x in encoder.inputs}
-    target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-    encoded = encoder(inputs if isinstance(encoder.input, dict) else inputs["token_ids"])
-    logits = decoder({"target_ids": target_ids, "encoded": encoded})
-    return keras.Model({**inputs, "target_ids": target_ids}, name_logits(logits), name=name)
+    inputs, _, logits = join(encoder_model, keras.Model(target, logits, name="decoder"))
+    return keras.Model(inputs, logits, name=name)

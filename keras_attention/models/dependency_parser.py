@@ -1,12 +1,10 @@
-"""Dependency parsing: the head of every word, and its relation to it."""
+"""`dependency_parser`: builds a model that predicts the head of every word, and their relation."""
 
 import keras
 
 from keras_attention.blocks import Biaffine
 from keras_attention.models.stack_choice import choose_encoder
 from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
-
-SIZES = {}
 
 
 def dependency_parser(
@@ -29,25 +27,29 @@ def dependency_parser(
     head_dropout=0.33,
     name="dependency_parser",
 ):
-    """Encoder of words with a biaffine head over pairs of them (Dozat and Manning, 2017).
+    """Build a model that scores, for every word, each other word as its syntactic head.
 
-    The paper's encoder is `encoder=RecurrentStack(3, 800)`; by default it is a Transformer's.
+    It also scores the relation between the two words. An encoder reads the sentence, and biaffine
+    layers score the pairs (Dozat and Manning, 2017). The encoder of the paper is
+    `RecurrentStack(3, 800)`.
 
     Args:
         vocabulary_size: int, number of token ids.
-        num_labels: int, relations.
-        num_layers, num_heads, ..., encoder: sizes and parts, as in `text_encoder`.
-        arc_dim, label_dim: int, the sizes of the vectors in the two biaffine scores.
-        head_dropout: float, on those vectors.
-        name: str.
+        num_labels: int, number of relations, such as subject and object.
+        num_layers, num_heads, ..., encoder: sizes and parts of the encoder, explained in
+            `text_encoder`.
+        arc_dim: int, the size of the vectors from which heads are predicted.
+        label_dim: int, the size of the vectors from which relations are predicted.
+        head_dropout: float, the dropout rate for these vectors.
+        name: str, the name of the model.
 
     Returns:
-        A functional `keras.Model`. Inputs as those of `sequence_labeler`. Outputs, a dict of
-        float32: `"arc_scores"` (B, T, T + 1), how well each head fits a word, where head 0 is the
-        root and head j is word j - 1, as in CoNLL-U; padding is no head. `"label_scores"`
-        (B, T, T + 1, num_labels), how well each relation fits the word to that head.
+        A functional `keras.Model`. Input: `"token_ids"` int32 (B, T), or a dict if the `embedding`
+        has further inputs. Outputs, a dict of float32:
 
-    Example:
+        - `"arc_scores"` (B, T, T + 1), for each word and head. Head 0 is the root, and head j is
+          the word at index j - 1, as in CoNLL-U files. Padding has very low scores as a head.
+        - `"label_scores"` (B, T, T + 1, num_labels), for each word, head and relation.
 
     ```python
     import numpy as np

@@ -1,4 +1,4 @@
-"""Encoder-decoders with the structures of published ones: T5 and BART."""
+"""`encoder_decoder`: builds encoder-decoders with the structures of T5 and BART."""
 
 import dataclasses
 
@@ -13,9 +13,10 @@ from keras_attention.models.transformer_decoder import TransformerDecoder
 
 
 def _t5(num_layers, num_heads, hidden_dim, intermediate_dim, key_dim, dropout, gated=False):
-    """Raffel et al. (2020), section 2.1: biases of distance, no others, and scores not scaled.
+    """Return a dict of arguments of `seq2seq_transformer` that build T5 (Raffel et al., 2020, 2.1).
 
-    Gated as Shazeer (2020): T5 1.1, with an output matrix of its own.
+    With `gated` the feed-forward networks are gated and the logits have their own matrix, as in T5
+    1.1. `key_dim` is the size of a head.
     """
 
     def attend(position=None):
@@ -47,7 +48,10 @@ def _t5(num_layers, num_heads, hidden_dim, intermediate_dim, key_dim, dropout, g
 
 
 def _bart(num_layers, num_heads, hidden_dim, intermediate_dim, key_dim, dropout):
-    """Lewis et al. (2020), section 2.1: learned positions, norms after sums and on the input."""
+    """Return a dict of arguments of `seq2seq_transformer` that build BART (Lewis et al., 2020).
+
+    `key_dim` is the size of a head.
+    """
     attention = MultiHeadAttention(num_heads, key_dim)
     stack = dict(
         attention=attention,
@@ -79,7 +83,7 @@ def _size(structure, num_layers, num_heads, hidden_dim, intermediate_dim, key_di
 
 
 SIZES = {
-    # Raffel et al. (2020), section 3.7; with vocabulary_size=32128 the released models
+    # Raffel et al. (2020), section 3.7. The released models have vocabulary_size=32128.
     "T5-small": _size("t5", 6, 8, 512, 2048),
     "T5-base": _size("t5", 12, 12, 768, 3072),
     "T5-large": _size("t5", 24, 16, 1024, 4096),
@@ -87,7 +91,7 @@ SIZES = {
     "T5-1.1-small": _size("t5_1.1", 8, 6, 512, 1024, 64),
     "T5-1.1-base": _size("t5_1.1", 12, 12, 768, 2048),
     "T5-1.1-large": _size("t5_1.1", 24, 16, 1024, 2816),
-    # Lewis et al. (2020), section 2.1; with vocabulary_size=50265 the released models
+    # Lewis et al. (2020), section 2.1. The released models have vocabulary_size=50265.
     "BART-base": _size("bart", 6, 12, 768, 3072),
     "BART-large": _size("bart", 12, 16, 1024, 4096),
 }
@@ -106,27 +110,27 @@ def encoder_decoder(
     padding_id=0,
     name="encoder_decoder",
 ):
-    """The Transformer of one vocabulary, built as T5 or as BART is.
+    """Build an encoder-decoder Transformer with the structure of T5 or BART, without weights.
+
+    The model generates a target text from a source text, which share one vocabulary. For other
+    structures use `seq2seq_transformer`. `ka.models.sizes("encoder_decoder")` lists published
+    sizes.
 
     Args:
         vocabulary_size: int, number of token ids of source and target.
-        structure: `"t5"` (Raffel et al., 2020, section 2.1): relative biases that all layers share,
-            RMS norms before each branch, no biases in projections, scores that are not scaled;
-            `"t5_1.1"` (Shazeer, 2020): with gates, and an output matrix of its own; or `"bart"`
-            (Lewis et al., 2020, section 2.1): learned positions, norms after each sum, GELU.
+        structure: `"t5"` (Raffel et al., 2020, section 2.1) has relative position biases that all
+            layers share, an RMS norm before each attention and feed-forward network, projections
+            without biases, and unscaled scores. `"t5_1.1"` (Shazeer, 2020) also has gated
+            feed-forward networks, and a separate matrix for logits. `"bart"` (Lewis et al., 2020,
+            section 2.1) has learned positions, norms after each residual sum, and GELU.
         num_layers, num_heads, hidden_dim, intermediate_dim: ints, sizes of encoder and decoder.
-        key_dim: int H, the size of a head, or None for `hidden_dim / num_heads`.
-        dropout: float, of the embeddings and in the stacks.
-        padding_id: int, the id that is no token and is masked inside; None where every id is one.
-        name: str.
-
-    For other structures call `seq2seq_transformer`. Published sizes:
-    `ka.models.sizes("encoder_decoder")`.
+        key_dim: int H, the size of a head. None is `hidden_dim / num_heads`.
+        dropout: float, the dropout rate for the embeddings and inside the stacks.
+        padding_id: int, the id of padding, which is masked. None if every id is a token.
+        name: str, the name of the model.
 
     Returns:
-        A functional `keras.Model`, as `seq2seq_transformer`.
-
-    Example:
+        A functional `keras.Model`, with the inputs and outputs of `seq2seq_transformer`.
 
     ```python
     import numpy as np

@@ -1,8 +1,8 @@
-"""Last layers: logits of tokens, and `replace_head`, for another number of classes."""
+"""The last layers of models: token logits, and `replace_head` to change the number of classes."""
 
 import keras
 
-from keras_attention.blocks.feed_forward import get_activation
+from keras_attention.blocks.activations import get_activation
 from keras_attention.blocks.normalization import NORMALIZATIONS
 from keras_attention.core import keras_internals
 from keras_attention.core.checks import check_whole_number
@@ -10,28 +10,23 @@ from keras_attention.core.weight_axes import name_axes
 
 
 def replace_head(model, num_classes):
-    """A model with a new last layer of `num_classes` outputs; the others are those of `model`.
+    """Return a copy of a model whose last layer is a new one with `num_classes` outputs.
 
-    For other labels than those a model was trained on: `sequence_labeler`, `text_classifier`,
-    `vision_transformer`, or a functional model of your own, just built or loaded from a file. The
-    new layer is a `Dense` with the settings of the old one, its initializers, activation and name
-    included, and with new weights.
-
-    The other layers are shared, not copied: to train one model trains the other. Where both are
-    wanted, load the file a second time. The new model is not compiled.
+    Use it to fine-tune a `sequence_labeler`, `text_classifier`, `vision_transformer` or your own
+    functional model on other labels. The new `Dense` layer has the settings and the name of the
+    old layer, but new weights. The two models share all other layers, so training one changes both.
+    To keep the old model, load its file twice.
 
     Args:
-        model: functional `keras.Model` with one output, which a `keras.layers.Dense` gives.
-        num_classes: int, the outputs of the new layer: classes, or labels of a token.
+        model: functional `keras.Model` with one output, which a `keras.layers.Dense` computes.
+        num_classes: int, number of outputs of the new layer.
 
     Returns:
-        A functional `keras.Model` with the inputs and the name of `model`.
+        A functional `keras.Model` with the inputs and the name of `model`, not compiled.
 
     Raises:
-        ValueError: `model` has no such output; a language model whose logits are inner products
-            with the tokens' embeddings has none, for example.
-
-    Example:
+        ValueError: the last layer of `model` is not a `Dense` layer, as in a language model with
+            tied embeddings, or there are several outputs.
 
     ```python
     import numpy as np
@@ -52,23 +47,22 @@ def replace_head(model, num_classes):
 
 
 def _find_head(model):
-    """The `Dense` that gives the output of a functional model, and its symbolic input."""
+    """Return the last layer of a model, which must be a `Dense`, and its symbolic input."""
     if not keras_internals.is_functional(model):
         raise ValueError(
-            f"replace_head: {model!r} is no functional model, which knows the layer that gives its "
-            "output. Build it with keras.Model(inputs, outputs)."
+            f"replace_head got {model!r}: expected a functional model. Build it with "
+            "keras.Model(inputs, outputs)."
         )
     if len(model.outputs) != 1:
         raise ValueError(
-            f"replace_head: {model.name} has {len(model.outputs)} outputs: expected one. Make a "
-            "model of one of them first: keras.Model(model.input, model.outputs[0])."
+            f"replace_head: {model.name} has {len(model.outputs)} outputs: expected one. First "
+            "make a model with one output: keras.Model(model.input, model.outputs[0])."
         )
     head = keras_internals.producer(model.outputs[0])
     if not isinstance(head, keras.layers.Dense):
         raise ValueError(
-            f"replace_head: the output of {model.name} is given by {head.name}, of class "
-            f"{type(head).__name__}: expected a keras.layers.Dense, whose units are the classes. "
-            "Give the model such a layer as its last: "
+            f"replace_head: the last layer of {model.name} is {head.name}, of class "
+            f"{type(head).__name__}: expected a keras.layers.Dense. Add such a layer: "
             "keras.Model(model.input, keras.layers.Dense(num_classes)(...))."
         )
     (features,) = keras_internals.inputs_of(model.outputs[0])
@@ -76,7 +70,7 @@ def _find_head(model):
 
 
 def _make_head(head, num_classes):
-    """A new `Dense` like `head`, in the type of its computation where it was quantized."""
+    """Return a new layer with the settings of `head`, but not quantized and without LoRA."""
     config = head.get_config()
     for name in ("lora_rank", "lora_alpha", "quantization_config"):
         config.pop(name, None)
@@ -88,15 +82,16 @@ def _make_head(head, num_classes):
 def make_transform(
     units, activation="gelu", *, normalization="layer_norm", epsilon=1e-6, use_bias=True
 ):
-    """Make the transform before logits: a dense layer and a norm (Devlin et al., 2019).
+    """Make a dense layer and a norm, which precede the logits of BERT (Devlin et al., 2019).
 
     Args:
-        units: int, of the dense layer.
-        activation: a Keras activation, its name or that of a gate.
+        units: int, number of outputs of the dense layer.
+        activation: a Keras activation, its name, or the name of a gated activation.
         normalization: `"layer_norm"`, `"layer_norm_no_bias"` or `"rms_norm"`.
-        epsilon: float, of the norm. use_bias: bool, of the dense layer.
+        epsilon: float, the epsilon of the norm.
+        use_bias: bool, whether the dense layer has a bias.
 
-    Returns a list of two layers.
+    Returns a list of two layers, a dense layer and a norm.
     """
     activation = get_activation(activation)
     dense = keras.layers.Dense(units, activation=activation, use_bias=use_bias, name="transform")
@@ -105,23 +100,25 @@ def make_transform(
 
 
 def token_logits(x, embedding, tied):
-    """(B, T, D) to logits (B, T, vocabulary_size), float32 whatever the policy.
+    """Compute float32 logits (B, T, vocabulary_size) from x (B, T, D).
 
     Args:
-        embedding: a `TokenEmbedding`.
-        tied: bool, whether they are inner products with its table, or have a matrix of their own.
+        x: symbolic tensor.
+        embedding: the `TokenEmbedding` layer of the model.
+        tied: bool, whether the logits are inner products of x with the rows of the embedding table.
+            False adds a `Dense` layer.
     """
     if tied:
         return name_logits(embedding(x, reverse=True))
     if embedding.logit_soft_cap is not None:
         raise ValueError(
-            f"logit_soft_cap={embedding.logit_soft_cap} with tie_embeddings=False: it is of logits "
-            "that are inner products with the tokens' embeddings. Leave one of them out."
+            f"logit_soft_cap={embedding.logit_soft_cap} with tie_embeddings=False has no effect. "
+            "Leave out logit_soft_cap, or set tie_embeddings=True."
         )
     size = embedding.vocabulary_size
     return keras.layers.Dense(size, use_bias=False, dtype="float32", name="logits")(x)
 
 
 def name_logits(logits):
-    """The tensor as an output that is called `logits`, in exported files as well."""
+    """Return the same tensor under the name `logits`, which exported files also show."""
     return keras.layers.Identity(dtype="float32", name="logits")(logits)

@@ -1,4 +1,4 @@
-"""`ImageEmbedding`: the patches of an image and their first vectors, as a part of builders."""
+"""`ImageEmbedding`: the first layers of image models, which embed patches of the images."""
 
 import dataclasses
 import functools
@@ -12,7 +12,7 @@ from keras_attention.blocks.inner_layers import copy_part
 from keras_attention.blocks.normalization import NORMALIZATIONS
 from keras_attention.core import checks
 
-# Positions on the grid of patches, by name. Heo et al. (2024) choose this wavelength.
+# Names of positions on the grid of patches. Heo et al. (2024) use the wavelength 100.
 ON_GRID = {"rotary_2d": functools.partial(positions.Rotary, max_wavelength=100)} | {
     name: positions.NAMES[name]
     for name in ("sinusoidal_2d", "learned_2d", "swin_bias", "continuous_bias")
@@ -21,25 +21,25 @@ ON_GRID = {"rotary_2d": functools.partial(positions.Rotary, max_wavelength=100)}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ImageEmbedding:
-    """What builders of images do before their encoder: they cut patches and embed them.
+    """Settings of the first layers of image models, which cut images into patches and embed them.
 
-    The sizes, the dropout and the position are those of the builder, which calls the part. An
-    embedding of your own has the same two methods, and `num_registers`.
+    Pass it as `embedding=` to a function that builds a model, such as `ka.models.image_encoder`.
+    That function calls it with the sizes, dropout and position of the model. You may instead pass
+    an object of your own class, which needs `count_patches`, `__call__` and `num_registers`.
 
     Args:
-        stem_filters: tuple of ints, the filters of a `ConvolutionStem` in front of the patches
-            (Xiao et al., 2021), or an empty one for none.
-        stem_strides: tuple of as many ints, None for strides of 2.
-        num_registers: int, learned tokens after the class token that are thrown away (Darcet et
-            al., 2024).
-        normalization: `"layer_norm"`, `"layer_norm_no_bias"` or `"rms_norm"`, of the sum of patches
-            and positions (Radford et al., 2021, *CLIP*), or None for none. epsilon: float, of it.
+        stem_filters: tuple of ints, the filters of a `ConvolutionStem`, convolutions that make the
+            images smaller before they are cut (Xiao et al., 2021). Empty for no stem.
+        stem_strides: tuple of ints, one stride for each layer of the stem. None uses 2 everywhere.
+        num_registers: int, number of registers, learned tokens after the class token (Darcet et
+            al., 2024). Their outputs are discarded, except with the pooling `"prefix"`.
+        normalization: `"layer_norm"`, `"layer_norm_no_bias"` or `"rms_norm"`, applied to the sum of
+            patches and positions (Radford et al., 2021, *CLIP*). None for no norm.
+        epsilon: float, the epsilon of this norm.
         use_bias: bool, whether the projection of the patches has a bias.
         pixel_mean, pixel_std: tuples of floats, one for each channel. The model subtracts the mean
-            from its pixels and divides by the deviation, so that images stay from 0 to 1. None for
-            0 and 1.
-
-    Example:
+            from its images and divides by the standard deviation, so the inputs can stay between
+            0 and 1. None is 0 for the mean and 1 for the standard deviation.
 
     ```python
     import keras
@@ -62,7 +62,11 @@ class ImageEmbedding:
     pixel_std: tuple | None = None
 
     def count_patches(self, image_size, patch_size):
-        """Return (rows, columns) of the patches of an image, at least one of each."""
+        """Return how many patches an image has, as (rows, columns), at least (1, 1).
+
+        `image_size` is an int or (height, width) in pixels, and `patch_size` likewise in pixels of
+        the stem's output.
+        """
         rows, columns = checks.check_height_and_width("ImageEmbedding", "image_size", image_size)
         for stride in self._strides():
             rows, columns = math.ceil(rows / stride), math.ceil(columns / stride)
@@ -70,7 +74,11 @@ class ImageEmbedding:
         return max(1, rows // height), max(1, columns // width)
 
     def measure_patch(self, patch_size):
-        """Return (height, width) of a patch in pixels of the image."""
+        """Return the size of a patch in pixels of the image, as (height, width).
+
+        `patch_size` is an int or (height, width) in pixels of the stem's output, which is smaller
+        than the image.
+        """
         pixels = math.prod(self._strides())
         sides = checks.check_height_and_width("ImageEmbedding", "patch_size", patch_size)
         return tuple(pixels * side for side in sides)
@@ -78,16 +86,17 @@ class ImageEmbedding:
     def __call__(
         self, images, patch_size, hidden_dim, position=None, dropout=0.0, num_prefix_tokens=0
     ):
-        """Embed images.
+        """Embed images (B, height, width, channels) as (B, prefix tokens + patches, hidden_dim).
 
         Args:
-            images: (B, height, width, channels), symbolic. patch_size: int or (height, width), of
-                the stem's output if there is a stem. hidden_dim: int D.
-            position: a part that is added to the tokens, `"learned"`, or None.
-            dropout: float, of the sum.
-            num_prefix_tokens: int, learned tokens in front: registers, and a class token.
-
-        Returns (B, num_prefix_tokens + rows · columns, D).
+            images: symbolic tensor, float32.
+            patch_size: int or (height, width), in pixels of the stem's output (without a stem, of
+                the images).
+            hidden_dim: int, the size of the vectors.
+            position: a position layer whose vectors are added to the patches, `"learned"`, or None.
+            dropout: float, the dropout rate for the sum.
+            num_prefix_tokens: int, number of learned tokens before the patches: class token and
+                registers.
         """
         x = images
         if self.pixel_mean is not None or self.pixel_std is not None:
@@ -114,7 +123,10 @@ class ImageEmbedding:
         return self.stem_strides
 
     def _make_normalization(self, num_channels):
-        """The layer, without weights, that subtracts the mean of each channel and divides it."""
+        """Make the layer that subtracts `pixel_mean` from images and divides by `pixel_std`.
+
+        `num_channels` is the number of channels of the images.
+        """
         mean, std = (
             tuple(map(float, (default,) * num_channels if values is None else values))
             for values, default in ((self.pixel_mean, 0.0), (self.pixel_std, 1.0))
@@ -132,18 +144,19 @@ class ImageEmbedding:
 
 
 def split_position(position, grid, num_prefix_tokens, key_dim):
-    """Split a position of images into what is added to the patches and what attention uses.
+    """Split the positions of an image model: some go into the embedding, others into attention.
 
     Args:
-        position: a part, its name, its config, or a list. Names of positions on a grid, such as
-            `"rotary_2d"`, are those of the image's patches. `"learned"` is one vector for each
-            token.
-        grid: (rows, columns) of patches. num_prefix_tokens: int, tokens in front of them.
+        position: a position, its name, its config, or a list of these. Two-dimensional positions,
+            such as `"rotary_2d"`, use `grid` for the row and column of a patch. `"learned"` is one
+            vector for each token.
+        grid: (rows, columns) of patches.
+        num_prefix_tokens: int, number of tokens before the patches.
         key_dim: float, the size of a head.
 
     Returns:
-        The position that is added, `"learned"` included, or None; and the one that rotates or
-        biases, or None.
+        A tuple of two: a position that is added to embeddings, and a position that rotates queries
+        and keys or biases scores. Each can be None. `"learned"` is returned unchanged as the first.
     """
     if position == "learned":
         return position, None
@@ -154,9 +167,9 @@ def split_position(position, grid, num_prefix_tokens, key_dim):
         on_grid = isinstance(part, positions.Rotary) and part.grid is not None
         if on_grid and part.rotary_dim is None and key_dim % 4:
             raise ValueError(
-                f"position={position!r} rotates halves of a head for rows and columns, and heads "
-                f"have hidden_dim / num_heads = {key_dim:g} features: expected a number that 4 "
-                "divides. Change one of them, or take another position, such as 'learned'."
+                f"position={position!r} rotates halves of a head for rows and columns, but heads "
+                f"have hidden_dim / num_heads = {key_dim:g} features: expected a multiple of 4. "
+                "Change hidden_dim or num_heads, or use another position, such as 'learned'."
             )
     return positions.for_role(position, "embed"), positions.for_role(position, "rotate", "bias")
 

@@ -1,11 +1,11 @@
-"""Pictures to tokens by an encoder and a decoder: captions, or objects written as tokens."""
+"""`image_to_sequence`: builds a model that generates tokens from images, such as captions."""
 
 import keras
 
 from keras_attention import positions
 from keras_attention.models.image_embedding import ImageEmbedding, split_position
+from keras_attention.models.seq2seq_transformer import build_decoder, join
 from keras_attention.models.stack_choice import check_unused
-from keras_attention.models.text_decoder import build_text_decoder, join
 from keras_attention.models.text_embedding import TextEmbedding
 from keras_attention.models.transformer import TransformerEncoder
 from keras_attention.models.transformer_decoder import TransformerDecoder
@@ -13,7 +13,10 @@ from keras_attention.models.vision_transformer import image_input
 
 
 def _pix2seq():
-    """Chen et al. (2022), section 4.1, with learned convolutions in place of the ResNet-50."""
+    """Return a dict of arguments of `image_to_sequence` that build Pix2Seq (Chen et al., 2022).
+
+    A stem of convolutions makes the images smaller first.
+    """
     return dict(
         num_layers=6,
         num_heads=8,
@@ -51,42 +54,33 @@ def image_to_sequence(
     tie_embeddings=True,
     name="image_to_sequence",
 ):
-    """From a picture to a sequence of tokens: patches in, text out.
+    """Build a vision transformer with a decoder that generates tokens from an image.
 
-    A vision transformer beside a decoder (Li et al., 2023, *TrOCR*, figure 1; Dosovitskiy et al.,
-    2021, for the encoder). What is written is a caption, or objects: four tokens for the sides of a
-    box and one for its class, which makes detection a task of language (Chen et al., 2022,
-    *Pix2Seq*, section 2). It generates with a cache: `ka.generation.generate` takes
-    `{"images": ...}`, and exported files hold the whole loop.
+    The tokens can be a caption, the text that the image shows (Li et al., 2023, *TrOCR*), or
+    objects, each as four tokens for a box and one for its class (Chen et al., 2022, *Pix2Seq*,
+    section 2). To generate, call `ka.generation.generate` with the prompt `{"images": ...}`.
 
     Args:
         image_size: int or (height, width) in pixels, a multiple of the patch size.
         vocabulary_size: int V, number of target ids.
-        patch_size, num_channels, num_layers, ..., dropout: as in `vision_transformer`, sizes of
-            encoder and decoder.
-        num_decoder_layers: int, if it differs from `num_layers`.
-        score, normalizer: parts of the attention. mask: of the encoder's attention.
-        position: of the encoder, as in `vision_transformer`.
-        decoder_position: a part, its name, its config or a list, of the decoder.
-        embedding: `ImageEmbedding`: a convolution stem, registers, normalized pixels and more.
-        target_embedding: `TextEmbedding` of the target. Tokens are multiplied by √hidden_dim,
-            unless it says otherwise.
-        encoder, decoder: a `TransformerEncoder` and a `TransformerDecoder`, or any functions of x,
-            and of x and the encoded image. Sizes and parts are then stated in them.
-        tie_embeddings: bool, whether the logits are inner products with the target tokens'
-            embeddings, or have a matrix of their own.
-        name: str.
+        patch_size, num_channels, num_layers, ..., dropout: sizes of the images and the encoder,
+            explained in `vision_transformer`. The decoder uses the same sizes as the encoder.
+        score, normalizer: how encoder and decoder compute attention scores and turn them into
+            weights, explained in `MultiHeadAttention`.
+        mask: the mask of the encoder's attention.
+        position, embedding: how the encoder encodes positions and embeds patches, explained in
+            `vision_transformer`.
+        num_decoder_layers, decoder_position, ..., tie_embeddings: sizes and parts of the decoder,
+            explained in `seq2seq_transformer`. Its source is the encoded image.
+        name: str, the name of the model.
 
     Returns:
         A functional `keras.Model`. Inputs, a dict: `"images"` float32 (B, height, width,
-        num_channels), by convention scaled to [0, 1], and `"target_ids"` int32 (B, U), which begin
-        with a start token of your own. Output: logits (B, U, V), float32, at each place those of
-        the target token that follows.
-        It consists of two functional models, available by `get_layer`: `"encoder"`, from images to
-        `encoded` (B, P, D), a vector of each patch, and `"decoder"`, from
-        `{"target_ids", "encoded"}` to logits.
-
-    Example:
+        num_channels), by convention from 0 to 1, and `"target_ids"` int32 (B, U), which begin with
+        a start token. Output: logits of the next target token (B, U, V), float32.
+        `get_layer` returns the model's two functional models: `"encoder"`, from images to `encoded`
+        (B, P, D), one vector for each patch, and `"decoder"`, from `{"target_ids", "encoded"}` to
+        logits.
 
     ```python
     import numpy as np
@@ -128,9 +122,10 @@ def image_to_sequence(
     x = encoder(x)
     encoder_model = keras.Model({"images": images}, x, name="encoder")
 
-    decoder_model = build_text_decoder(
+    decoder_model = build_decoder(
         *(vocabulary_size, hidden_dim, dropout, decoder_position),
         *(target_embedding, decoder, x, tie_embeddings),
+        keras.initializers.RandomNormal(stddev=hidden_dim**-0.5),
     )
     inputs, _, logits = join(encoder_model, decoder_model)
     return keras.Model(inputs, logits, name=name)

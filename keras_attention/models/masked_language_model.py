@@ -1,4 +1,4 @@
-"""Masked language modelling: tokens from those on both sides."""
+"""`masked_language_model`: builds a model that predicts masked tokens from both sides."""
 
 import keras
 
@@ -14,7 +14,7 @@ def _bert(num_layers, num_heads, hidden_dim):
 
 
 SIZES = {
-    # Devlin et al. (2019), section 3; with vocabulary_size=30522 the released models
+    # Devlin et al. (2019), section 3. The released models have vocabulary_size=30522.
     "BERT-Base": lambda: _bert(12, 12, 768),
     "BERT-Large": lambda: _bert(24, 16, 1024),
     # Turc et al. (2019), table 1, the released compact models
@@ -42,25 +42,26 @@ def masked_language_model(
     head=None,
     name="masked_language_model",
 ):
-    """Bidirectional encoder with logits for every place (Devlin et al., 2019, task 1 of 3.1).
+    """Build a model that predicts masked tokens from both sides (Devlin et al., 2019, section 3.1).
 
-    The embeddings are normalized; the head is a dense layer, an activation and a norm, the
-    transform, and inner products with the tokens' embeddings, plus a bias.
+    Use it to pretrain an encoder on text without labels. The logits are inner products with the
+    token embeddings, plus a bias.
 
     Args:
         vocabulary_size: int, number of token ids.
-        num_layers, num_heads, ..., encoder: sizes and parts, as in `text_encoder`. The embedding is
-            `TextEmbedding.of_bert(num_segments=None)` where none is given, and the encoder has
-            `norm="post"`. Published sizes: `ka.models.sizes("masked_language_model")`.
-        head: layers before the inner products, called one after another, which end in the width of
-            the embeddings; None is the transform.
-        name: str.
+        num_layers, num_heads, ..., encoder: sizes and parts of the encoder, explained in
+            `text_encoder`. By default the embedding is that of BERT without segments,
+            `TextEmbedding.of_bert(num_segments=None)`, and the encoder normalizes after each
+            residual sum (`norm="post"`). `ka.models.sizes("masked_language_model")` lists published
+            sizes.
+        head: list of layers between the encoder and the inner products, called one after another.
+            The output of the last layer must be as wide as the token embeddings. None is a dense
+            layer with GELU, and a norm.
+        name: str, the name of the model.
 
     Returns:
-        A functional `keras.Model`. Input `"token_ids"` int32 (B, T), or a dict of what the
-        `embedding` reads. Output: logits (B, T, vocabulary_size), float32.
-
-    Example:
+        A functional `keras.Model`. Input: `"token_ids"` int32 (B, T), or a dict if the `embedding`
+        has further inputs. Output: logits (B, T, vocabulary_size), float32.
 
     ```python
     import numpy as np
@@ -81,8 +82,10 @@ def masked_language_model(
     )
     if embedding is None:
         embedding = TextEmbedding.of_bert(num_segments=None, epsilon=1e-6)
-    inputs, drawn = embedding.inputs(), keras.initializers.TruncatedNormal(stddev=0.02)
-    x, documents, tokens = embedding(inputs, vocabulary_size, hidden_dim, position, dropout, drawn)
+    inputs, initial = embedding.inputs(), keras.initializers.TruncatedNormal(stddev=0.02)
+    x, documents, tokens = embedding(
+        inputs, vocabulary_size, hidden_dim, position, dropout, initial
+    )
     x = encoder(x, **documents)
     for layer in make_transform(tokens.hidden_dim) if head is None else head:
         x = layer(x)

@@ -1,4 +1,4 @@
-"""Object detection: a class and a box for each query, without proposals."""
+"""`object_detector`: builds a model that finds the objects in an image, as classes and boxes."""
 
 import math
 
@@ -15,7 +15,10 @@ from keras_attention.models.vision_transformer import image_input
 
 
 def _detr():
-    """Carion et al. (2020), section 4: their Transformer, behind a backbone of stride 32."""
+    """Return a dict of arguments of `object_detector` for the Transformer of DETR.
+
+    The sizes are from Carion et al. (2020, section 4).
+    """
     stack = dict(dropout=0.1, activation="relu", norm="post")
     encoder = TransformerEncoder.of_size(6, 8, 256, 2048, **stack)
     decoder = TransformerDecoder.of_size(6, 8, 256, 2048, **stack, causal=False)
@@ -31,7 +34,7 @@ def _detr():
 
 
 SIZES = {"DETR": _detr}
-PRIOR = 0.01  # of an object, where classes are judged one by one
+PRIOR = 0.01  # the initial probability of an object, with a sigmoid for each class
 
 
 def object_detector(
@@ -59,49 +62,51 @@ def object_detector(
     one_to_many=False,
     name="object_detector",
 ):
-    """DETR: an image encoder, and queries that find one object each (Carion et al., 2020).
+    """Build a DETR, which predicts the class and the box of objects (Carion et al., 2020).
 
-    Train it with `ka.training.HungarianLoss`, which gives each object one query: so two boxes of
-    one object are rare. Where none may remain, of two of a class that overlap keep the better.
-
-    With `queries="grid"` there is no decoder: each cell of the encoder says which class is at its
-    place, and where its box is, beside its own point, as the encoder's proposals of Deformable DETR
-    (Zhu et al., 2021, section 4.2) do. That learns in minutes what learned queries need hours for.
+    The model predicts one object, or none, from each of Q vectors, the queries. Train it with
+    `ka.training.HungarianLoss`, which assigns one query to each object, so duplicate boxes are rare
+    and need no suppression. With `queries="grid"` the model has no decoder. Each vector of the
+    encoder is a query, which predicts a class and a box near its own grid point, like the encoder's
+    proposals of Deformable DETR (Zhu et al., 2021, section 4.2). A model with a grid trains in
+    minutes, a model with learned queries in hours.
 
     Args:
         image_size: int or (height, width) in pixels.
-        num_classes: int.
-        patch_size: int or (height, width). Cells are patches, after the convolutions of a stem if
-            the embedding has one: a stem of stride 16, with `patch_size=1`, learns fastest.
-        num_channels, num_layers, ..., embedding, encoder: as in `vision_transformer`.
-        queries: `"grid"`, or an int for so many learned queries, each with a learned point, which
-            attend to one another and to the encoded image. In the paper the embedding of a query is
-            added in every layer; here it begins the stream.
-        num_decoder_layers: int, the layers of the decoder of learned queries.
+        num_classes: int, number of classes of objects.
+        patch_size: int or (height, width) in pixels. If the embedding has a convolution stem, the
+            size counts pixels of the stem's output. A stem of stride 16 with `patch_size=1` learns
+            fastest.
+        num_channels, num_layers, ..., embedding, encoder: sizes and parts of the encoder, explained
+            in `vision_transformer`.
+        queries: `"grid"`, or an int Q, the number of learned queries. In a decoder, learned queries
+            attend to one another and to the encoded image. The model adds them only to the input of
+            the decoder, while the paper adds them in every layer.
+        num_decoder_layers: int, the number of decoder layers for learned queries.
         decoder: a `TransformerDecoder(causal=False)`, or any function of the queries and the
-            encoded image, of learned queries. None makes one of the sizes that the builder has.
-        no_object: bool, whether logits have one more class, the last, for no object, of which a
-            softmax is taken as in the paper. Otherwise a sigmoid of each logit says whether an
-            object of that class is there.
-        auxiliary: bool, whether the model also gives what the same heads make of the layers before
-            the last, so that these have losses of their own.
-        one_to_many: bool, whether training has a second pair of heads, of which several queries
-            find the same object (Jia et al., 2023, *DETRs with Hybrid Matching*; with queries on a
-            grid, Wang et al., 2024, *YOLOv10*, section 3.1). One query for each object teaches few
-            cells; with several the encoder learns sooner. These heads read the layer before the
-            last, much as in Jia et al.'s hybrid layer scheme, so that the last is free to choose
-            one query of several. Files that `ka.tasks.ObjectDetector` exports leave them out.
-        name: str.
+            encoded image. None makes a `TransformerDecoder` from the other arguments.
+        no_object: bool, whether probabilities are a softmax over the classes and one more class,
+            "no object", as in the paper. Otherwise each class has its own sigmoid.
+        auxiliary: bool, whether the outputs also include the predictions that the same layers make
+            from earlier layers of the stack, for auxiliary losses.
+        one_to_many: bool, whether to add a second pair of output layers, for training only. The
+            loss trains the pair with several queries for each object (Jia et al., 2023, *DETRs with
+            Hybrid Matching*, and Wang et al., 2024, *YOLOv10*, section 3.1), so that more queries
+            learn from each object. The pair reads the second-to-last layer, so the last layer can
+            specialize in one query for each object. `ka.tasks.ObjectDetector` does not export it.
+        name: str, the name of the model.
 
     Returns:
         A functional `keras.Model`. Input `"images"` float32 (B, height, width, num_channels), by
-        convention from 0 to 1. Outputs, a dict of float32: `"logits"` (B, Q, num_classes), and one
-        more with `no_object`; `"boxes"` (B, Q, 4), middle, width and height (cx, cy, w, h) as
-        shares of the image's width and height. With `auxiliary` also `"auxiliary_logits"`
-        (B, L - 1, Q, ...) and `"auxiliary_boxes"` (B, L - 1, Q, 4) of the other layers; with
-        `one_to_many` also `"one_to_many_logits"` and `"one_to_many_boxes"`, shaped like these.
+        convention from 0 to 1. Outputs, a dict of float32:
 
-    Example:
+        - `"logits"` (B, Q, num_classes), or with `no_object` (B, Q, num_classes + 1).
+        - `"boxes"` (B, Q, 4), the center, width and height (cx, cy, w, h), as fractions of the
+          image's width and height.
+        - with `auxiliary` also `"auxiliary_logits"` (B, L - 1, Q, ...) and `"auxiliary_boxes"`
+          (B, L - 1, Q, 4), for all but the last of L layers.
+        - with `one_to_many` also `"one_to_many_logits"` and `"one_to_many_boxes"`, shaped like
+          `"logits"` and `"boxes"`.
 
     ```python
     import numpy as np
@@ -110,11 +115,8 @@ def object_detector(
     size = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32)
     stem = ka.models.ImageEmbedding(stem_filters=(8, 8))
     model = ka.models.object_detector((16, 24), 3, patch_size=1, embedding=stem, **size)
-    found = model(np.ones((2, 16, 24, 3)))
-    assert found["logits"].shape == (2, 24, 3) and found["boxes"].shape == (2, 24, 4)
-
-    model = ka.models.object_detector(16, 3, queries=5, patch_size=4, no_object=True, **size)
-    assert model(np.ones((2, 16, 16, 3)))["logits"].shape == (2, 5, 4)
+    outputs = model(np.ones((2, 16, 24, 3)))
+    assert outputs["logits"].shape == (2, 24, 3) and outputs["boxes"].shape == (2, 24, 4)
     ```
     """
     num_classes = checks.check_whole_number("object_detector", "num_classes", num_classes)
@@ -145,14 +147,27 @@ def object_detector(
     heads = (num_classes, no_object, hidden_dim, points)
     outputs = _find_objects(layers if auxiliary else layers[-1:], *heads)
     if one_to_many:
-        before = layers[-2:][0]  # the last layer, if there are several, keeps one query of many
-        found = _find_objects([before], *heads, prefix="one_to_many_")
-        outputs |= {f"one_to_many_{key}": value for key, value in found.items()}
+        layers = layers[-2:-1] or layers
+        second = _find_objects(layers, *heads, prefix="one_to_many_")
+        outputs |= {f"one_to_many_{key}": value for key, value in second.items()}
     return keras.Model(images, outputs, name=name)
 
 
 def _find_objects(layers, num_classes, no_object, hidden_dim, points, prefix=""):
-    """The outputs of one pair of heads: of the last layer, and of those before it."""
+    """Return a dict of the symbolic predictions that two new output layers make.
+
+    The last of `layers` gives `"logits"` and `"boxes"`, and the rest give `"auxiliary_logits"` and
+    `"auxiliary_boxes"`.
+
+    Args:
+        layers: list of the outputs (B, Q, D) of one or more layers.
+        num_classes: int, number of classes of objects.
+        no_object: bool, whether the logits have one more class, "no object".
+        hidden_dim: int D, the width inside the `BoxHead`.
+        points: (rows, columns) of a grid, or an int for that many learned points, relative to which
+            the `BoxHead` predicts boxes.
+        prefix: str, put before the names of the output layers.
+    """
     bias = "zeros" if no_object else keras.initializers.Constant(math.log(PRIOR / (1.0 - PRIOR)))
     to_logits = keras.layers.Dense(
         num_classes + no_object, bias_initializer=bias, dtype="float32", name=f"{prefix}logits"
@@ -169,6 +184,6 @@ def _find_objects(layers, num_classes, no_object, hidden_dim, points, prefix="")
 def _check_queries(queries):
     if isinstance(queries, str):
         raise ValueError(
-            f"object_detector(queries={queries!r}): expected 'grid', or how many learned queries."
+            f"object_detector(queries={queries!r}): expected 'grid', or a number of queries."
         )
     return checks.check_whole_number("object_detector", "queries", queries)

@@ -1,4 +1,4 @@
-"""Question answering: where in a context the answer to a question begins and ends."""
+"""`question_answerer`: builds a model that finds the start and end of an answer in a text."""
 
 import keras
 
@@ -28,32 +28,31 @@ def question_answerer(
     no_answer=False,
     name="question_answerer",
 ):
-    """Transformer encoder of a question and a context, which marks the answer in the context.
+    """Build an encoder that reads a question and a context, and marks the answer in the context.
 
-    (Devlin et al., 2019, section 4.2; for questions without an answer section 4.3.)
-
-    A span from i to j has the logit `start_logits[i] + end_logits[j]`; `ka.data.search_span` finds
-    the best one that is not too long.
+    The model follows Devlin et al. (2019, section 4.2, and 4.3 for questions without an answer).
+    The logit of the span from i to j is `start_logits[i] + end_logits[j]`. `ka.data.search_span`
+    finds the best span up to a maximum length.
 
     Args:
         vocabulary_size: int, number of token ids.
-        num_layers, num_heads, ..., encoder: sizes and parts, as in `text_encoder`. The embedding is
-            `TextEmbedding(num_segments=2)` where none is given. One without segments is for a model
-            that learns which text a token is of by other means, such as a token between them.
-            Published sizes: `ka.models.sizes("question_answerer")`.
-        no_answer: bool, whether the first place, such as that of a class token, may be start and
-            end: then there is no answer.
-        name: str.
+        num_layers, num_heads, ..., encoder: sizes and parts of the encoder, explained in
+            `text_encoder`. The default embedding is `TextEmbedding(num_segments=2)`. If your
+            embedding has no segments, put a separator token between question and context.
+            `ka.models.sizes("question_answerer")` lists published sizes.
+        no_answer: bool, whether some questions have no answer. The model then predicts the first
+            token as start and end.
+        name: str, the name of the model.
 
     Returns:
-        A functional `keras.Model`. Inputs, a dict: `"token_ids"` int32 (B, T), the question and
-        then the context; `"segment_ids"` int32 (B, T), 0 in the question and in padding, 1 in the
-        context; and what else the `embedding` reads, such as `"exact_match"` int32 (B, T), 0 for
-        words that are in one text only, 1 for those that the other has in another form, 2 for those
-        that it has. Outputs, a dict: `"start_logits"` and `"end_logits"` (B, T), float32; they are
-        -100 in the question and in padding.
+        A functional `keras.Model`. Inputs, a dict:
 
-    Example:
+        - `"token_ids"` int32 (B, T), the question followed by the context.
+        - `"segment_ids"` int32 (B, T), 0 in the question and in padding, 1 in the context.
+        - other inputs of the `embedding`, such as `"exact_match"` int32 (B, T).
+
+        Outputs, a dict: `"start_logits"` and `"end_logits"` (B, T), float32. They are -100 in the
+        question and in padding.
 
     ```python
     import numpy as np
@@ -62,11 +61,11 @@ def question_answerer(
     model = ka.models.question_answerer(
         1000, num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32
     )
-    found = model(
+    logits = model(
         {"token_ids": np.array([[5, 8, 2, 7, 9, 4]]), "segment_ids": np.array([[0, 0, 0, 1, 1, 1]])}
     )
-    assert found["start_logits"].shape == found["end_logits"].shape == (1, 6)
-    assert np.array(found["start_logits"])[0, :3].tolist() == [-100, -100, -100]
+    assert logits["start_logits"].shape == logits["end_logits"].shape == (1, 6)
+    assert np.array(logits["start_logits"])[0, :3].tolist() == [-100, -100, -100]
     ```
     """
     sizes = dict(num_layers=num_layers, num_heads=num_heads, intermediate_dim=intermediate_dim)
@@ -74,7 +73,7 @@ def question_answerer(
     encoder = choose_encoder(question_answerer, encoder, hidden_dim, dropout, sizes | parts)
     embedding = TextEmbedding(num_segments=2) if embedding is None else embedding
     inputs = embedding.inputs()
-    if "segment_ids" not in inputs:  # then they only tell which text counts
+    if "segment_ids" not in inputs:  # only for `SpanLogits`
         inputs["segment_ids"] = keras.Input((None,), dtype="int32", name="segment_ids")
     x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, position, dropout)
     x = encoder(x, **documents)

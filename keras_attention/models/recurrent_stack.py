@@ -1,4 +1,4 @@
-"""A stack of recurrent layers that read both ways, in the place of blocks that attend."""
+"""`RecurrentStack`: bidirectional recurrent layers, to use as the encoder of a model."""
 
 import dataclasses
 
@@ -11,22 +11,28 @@ from keras_attention.recurrent import RecurrentEncoder, get_cell
 
 @dataclasses.dataclass(frozen=True)
 class RecurrentStack:
-    """Recurrent layers that read a text both ways (Ma and Hovy, 2016; Dozat and Manning, 2017).
+    """A stack of bidirectional recurrent layers, such as LSTMs, to use as the encoder of a model.
+
+    Ma and Hovy (2016) and Dozat and Manning (2017) use such a stack. Each call makes new layers.
 
     Args:
-        num_layers: int.
-        hidden_dim: int, an even number: each of two directions has half of it.
-        cell: `"lstm"`, `"gru"`, `"rnn"`, or a Keras cell of `hidden_dim / 2` units.
-        dropout: float, behind each layer.
-        name: str, what the names of the layers begin with.
+        num_layers: int, number of bidirectional layers.
+        hidden_dim: int, the width of the output, an even number. Each direction has
+            `hidden_dim / 2` units.
+        cell: `"lstm"`, `"gru"`, `"rnn"`, or a Keras cell of `hidden_dim / 2` units. The stack uses
+            copies of it.
+        dropout: float, the dropout rate after each layer.
+        name: str, the prefix of the layers' names.
 
     Call arguments:
         x: (B, T, D).
         each_layer: bool, whether to return a list with the output of each layer.
 
-    Returns (B, T, hidden_dim). Packed documents are refused: the state goes from one to the next.
+    Returns (B, T, hidden_dim).
 
-    Example:
+    Raises:
+        ValueError: `segment_ids` are given, which say that a row holds several documents. The
+            documents would share a recurrent state.
 
     ```python
     import keras
@@ -47,15 +53,16 @@ class RecurrentStack:
         checks.check_whole_numbers(self, "num_layers", "hidden_dim")
         if self.hidden_dim % 2:
             raise ValueError(
-                f"RecurrentStack(hidden_dim={self.hidden_dim}): expected an even number, as each "
-                f"of two directions has half of it. Choose {self.hidden_dim + 1}."
+                f"RecurrentStack(hidden_dim={self.hidden_dim}): expected an even number, because "
+                f"each direction has half of it. Choose {self.hidden_dim + 1}."
             )
 
     def __call__(self, x, *, each_layer=False, segment_ids=None, positions=None):
         if segment_ids is not None:
             raise ValueError(
-                "RecurrentStack was called on packed documents, and its state goes from one to "
-                "the next. Build without packed=True, or with a TransformerEncoder."
+                "RecurrentStack was called with segment_ids (several documents in a row), but the "
+                "documents would share a state. Build without packed=True, or with a "
+                "TransformerEncoder."
             )
         outputs = []
         for i in range(self.num_layers):

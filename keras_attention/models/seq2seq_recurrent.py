@@ -1,4 +1,4 @@
-"""Recurrent networks with attention, from one sequence to another."""
+"""`seq2seq_recurrent`: builds recurrent encoder-decoders with attention."""
 
 import functools
 
@@ -21,7 +21,7 @@ from keras_attention.recurrent import (
 )
 
 SIZES = {
-    # Bahdanau et al. (2015), appendix B; without its maxout layer
+    # Bahdanau et al. (2015), appendix B, without its maxout layer
     "RNNsearch": dict(hidden_dim=1000, embedding_dim=620),
     # Luong et al. (2015), section 4.1
     "Luong": dict(
@@ -57,35 +57,40 @@ def seq2seq_recurrent(
     target_padding_id=0,
     name="seq2seq_recurrent",
 ):
-    """Recurrent encoder and decoder with attention (Bahdanau et al., 2015; Luong et al., 2015).
+    """Build a recurrent encoder and decoder with attention, for example to translate text.
+
+    The decoder attends as in Bahdanau et al. (2015), or with `attention="luong"` as in Luong et al.
+    (2015). `ka.models.sizes("seq2seq_recurrent")` lists published sizes.
 
     Args:
-        source_vocabulary_size, target_vocabulary_size: ints, numbers of token ids.
-        num_layers: int, of the encoder and of the decoder.
-        hidden_dim: int, the size of every cell and of the attentional vector `tanh(W_c [c; h])`,
-            from which the logits are computed.
-        embedding_dim: int, the size of a token's vector; None is `hidden_dim`.
-        dropout: float, on embedded tokens, between layers, and before the logits.
-        cell: `"gru"`, `"lstm"`, `"rnn"`, or a Keras cell of which all are copies.
-        bidirectional: bool, whether the encoder reads in both directions.
-        attention: `"bahdanau"` attends with the previous state, then steps; `"luong"` steps, then
-            attends. score, normalizer, input_feeding, coverage: as in `AttentionCell`.
-        local_half_width: int, the half width of a predicted window (Luong's *local-p*), or None to
-            attend to the whole source.
-        coverage_loss: float, as in `RecurrentDecoder`.
-        feedback: None, `"argmax"` or `"sample"`: what is fed in training in place of the target,
-            for scheduled sampling; see `FeedbackDecoder` and `ka.training.ScheduledSampling`.
-        source_padding_id, target_padding_id: ints, the ids that are no tokens and are masked
-            inside; None where every id is one.
-        name: str.
+        source_vocabulary_size, target_vocabulary_size: ints, the vocabulary sizes of source and
+            target.
+        num_layers: int, number of layers in the encoder, and also in the decoder.
+        hidden_dim: int, the size of every cell, and of the vector before the logits.
+        embedding_dim: int, the size of the token embeddings. None is `hidden_dim`.
+        dropout: float, the dropout rate for token embeddings, between layers, and before the
+            logits.
+        cell: `"gru"`, `"lstm"`, `"rnn"`, or a Keras cell, which is copied.
+        bidirectional: bool, whether the encoder reads the source in both directions.
+        attention, score, normalizer, input_feeding, coverage: how the decoder attends to the
+            source, explained in `AttentionCell`.
+        local_half_width: int. The decoder predicts a source position at each step, and attends only
+            to positions up to this distance from it (*local-p* in Luong et al., 2015). None attends
+            to the whole source.
+        coverage_loss: float, the weight of a loss for attending to the same source position again,
+            explained in `RecurrentDecoder`. 0 for no such loss.
+        feedback: `"argmax"` or `"sample"`, how the decoder chooses a token from its own logits, to
+            read it as the next input in training with `ka.training.ScheduledSampling`. None reads
+            only the target.
+        source_padding_id, target_padding_id: ints, the ids of padding, which are masked. None if
+            every id is a token.
+        name: str, the name of the model.
 
     Returns:
-        A functional `keras.Model` of two others, which are its layers `"encoder"` and `"decoder"`.
-        Inputs: `"source_ids"` int32 (B, S) and `"target_ids"` int32 (B, T), which begins with a
-        start token. Output: logits (B, T, target_vocabulary_size), float32, at each place those of
-        the token that follows.
-
-    Example:
+        A functional `keras.Model`. Inputs, a dict: `"source_ids"` int32 (B, S) and `"target_ids"`
+        int32 (B, T), which begin with a start token. Output: logits of the next token (B, T,
+        target_vocabulary_size), float32. The model has two functional models inside, which
+        `get_layer("encoder")` and `get_layer("decoder")` return.
 
     ```python
     import numpy as np
@@ -114,7 +119,9 @@ def seq2seq_recurrent(
     outputs = {"encoded": encoded, "encoded_mask": tokens, **states}
     encoder = keras.Model(source, outputs, name="encoder")
 
-    given = {key: keras.Input(x.shape[1:], dtype=x.dtype, name=key) for key, x in outputs.items()}
+    source_inputs = {
+        key: keras.Input(x.shape[1:], dtype=x.dtype, name=key) for key, x in outputs.items()
+    }
     local = None if local_half_width is None else LocalWindow(local_half_width, name="local")
     parts = dict(score=copy_part(score), normalizer=copy_part(normalizer), local=local)
     parts |= dict(attention=attention, input_feeding=input_feeding, coverage=coverage)
@@ -128,11 +135,11 @@ def seq2seq_recurrent(
         name="recurrent_decoder",
     )(
         target,
-        given["encoded"],
-        initial_states=[given[name] for name in states],
-        encoded_mask=given["encoded_mask"],
+        source_inputs["encoded"],
+        initial_states=[source_inputs[name] for name in states],
+        encoded_mask=source_inputs["encoded_mask"],
     )
-    decoder = keras.Model({"target_ids": target, **given}, logits, name="decoder")
+    decoder = keras.Model({"target_ids": target, **source_inputs}, logits, name="decoder")
 
     ids = {"source_ids": source, "target_ids": target}
     logits = decoder({"target_ids": target, **encoder(source)})

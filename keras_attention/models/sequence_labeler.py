@@ -1,4 +1,4 @@
-"""Sequence labeling: a label for every token."""
+"""`sequence_labeler`: builds a model that predicts a label for every token."""
 
 import keras
 
@@ -29,38 +29,30 @@ def sequence_labeler(
     encoder=None,
     name="sequence_labeler",
 ):
-    """Transformer encoder with a label for every token, as for tags and entities.
+    """Build a Transformer encoder that labels every token, for tagging or named entities.
 
-    (Vaswani et al., 2017, the encoder; Ma and Hovy, 2016, characters beside words.)
+    The encoder is that of Vaswani et al. (2017).
 
     Args:
         vocabulary_size: int, number of token ids.
-        num_labels: int.
-        num_layers, num_heads, ..., encoder: sizes and parts, as in `text_encoder`. Characters
-            beside words are `embedding=TextEmbedding(characters=Characters(...))`. Published sizes:
-            `ka.models.sizes("sequence_labeler")`.
-        name: str.
+        num_labels: int, number of labels.
+        num_layers, num_heads, ..., encoder: sizes and parts of the encoder, explained in
+            `text_encoder`. To also read the characters of words (Ma and Hovy, 2016), set
+            `embedding=TextEmbedding(characters=Characters(...))`.
+            `ka.models.sizes("sequence_labeler")` lists published sizes.
+        name: str, the name of the model.
 
     Returns:
-        A functional `keras.Model`. Input `"token_ids"` int32 (B, T), or a dict of what the
-        `embedding` reads. Output: logits (B, T, num_labels), float32.
-
-    Example:
+        A functional `keras.Model`. Input: `"token_ids"` int32 (B, T), or a dict if the `embedding`
+        has further inputs. Output: logits (B, T, num_labels), float32.
 
     ```python
     import numpy as np
     import keras_attention as ka
 
-    model = ka.models.sequence_labeler(
-        1000,
-        17,
-        num_layers=1,
-        num_heads=2,
-        hidden_dim=16,
-        intermediate_dim=32,
-        position=["alibi", "relative_bias"],
-        embedding=ka.models.TextEmbedding(characters=ka.models.Characters(80)),
-    )
+    size = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32)
+    embedding = ka.models.TextEmbedding(characters=ka.models.Characters(80))
+    model = ka.models.sequence_labeler(1000, 17, position="alibi", embedding=embedding, **size)
     words = {"token_ids": np.ones((2, 5), "int32"), "character_ids": np.ones((2, 5, 16), "int32")}
     assert model(words).shape == (2, 5, 17)
     ```

@@ -1,4 +1,4 @@
-"""`SpeechEmbedding`: a sound and its first vectors, as a part of builders."""
+"""`SpeechEmbedding`: the first layers of speech models, which embed and shorten the sound."""
 
 import dataclasses
 
@@ -20,30 +20,33 @@ from keras_attention.blocks.log_mel_spectrogram import STRIDE
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpeechEmbedding:
-    """What builders of speech do before their encoder: they read a sound and subsample it.
+    """Settings of the first layers of speech models, which embed sound as a shorter sequence.
 
-    The sizes, the dropout and the position are those of the builder, which calls the part. An
-    embedding of your own has the same two methods.
+    Pass it as `embedding=` to `speech_recognizer` or `speech_to_text`, which call it with the
+    sizes, dropout and position of the model. You may instead pass an object of your own class,
+    which needs `inputs` and `__call__`.
 
     Args:
-        input: `"features"`, such as log-mel spectrograms, or `"waveform"`, which a
-            `LogMelSpectrogram` in the model turns into them.
-        num_mel_bins: int F, features of a frame.
-        sampling_rate: int, samples a second of a waveform.
-        spectrogram: `"kaldi"` or `"whisper"`, of a waveform, as in `LogMelSpectrogram`.
-        num_frames: int, to which every sound is cut or filled up with silence, which counts as
-            sound (Whisper: 3000, which are 30 seconds), or None for sounds of any length, whose
-            padding is masked.
-        normalize: bool, whether features get mean 0 and variance 1, over all frames of the
-            training, by a `BatchNormalization` without weights. So no frame waits for later ones.
-        stem: `"2d"`, a `ConvolutionSubsampling`, or `"1d"`, `FrameConvolutions` as in Whisper.
-        subsampling: int, a power of two, how many frames make one vector.
-        filters: int, of the convolutions of `"2d"`, or None for D.
-        filter_augment: dict, keywords of `FilterAugment` for training, of features that are
-            natural logarithms, or None.
-        spec_augment: dict, keywords of `SpecAugment` for training, or None.
-
-    Example:
+        input: what the model reads: `"features"`, such as log-mel spectrograms, or `"waveform"`,
+            from which a `LogMelSpectrogram` in the model computes features.
+        num_mel_bins: int F, number of features of a frame.
+        sampling_rate: int, samples per second of a waveform.
+        spectrogram: `"kaldi"` or `"whisper"`, the software whose features `LogMelSpectrogram`
+            computes from a waveform.
+        num_frames: int, a fixed number of frames. Longer waveforms are cut, and shorter ones padded
+            with silence that is not masked (Whisper: 3000, 30 seconds). None for any length, with
+            masked padding.
+        normalize: bool, whether a `BatchNormalization` without trainable weights normalizes each
+            feature to mean 0 and variance 1, by statistics of the training data.
+        stem: the convolutions that shorten the sequence: `"2d"` over frames and features
+            (`ConvolutionSubsampling`), or `"1d"` over frames, as in Whisper (`FrameConvolutions`).
+        subsampling: int, a power of two, the number of frames that one vector represents.
+        filters: int, the filters of the convolutions of `"2d"`. None is `hidden_dim`.
+        filter_augment: dict of arguments of `FilterAugment`, which randomly changes the volume of
+            frequency bands in training. None leaves it out. The features must be natural
+            logarithms.
+        spec_augment: dict of arguments of `SpecAugment`, which masks random frames and features in
+            training. None leaves it out.
 
     ```python
     import keras_attention as ka
@@ -74,26 +77,26 @@ class SpeechEmbedding:
                 raise ValueError(f"SpeechEmbedding({name}={choice!r}): expected {expected}.")
         if self.stem == "1d" and self.filters is not None:
             raise ValueError(
-                f"SpeechEmbedding(filters={self.filters}, stem='1d'): convolutions over frames "
-                "have as many channels as the model is wide. Leave filters out."
+                f"SpeechEmbedding(filters={self.filters}, stem='1d'): FrameConvolutions have "
+                "hidden_dim channels. Leave filters out."
             )
         if self.filter_augment and self.input == "waveform" and self.spectrogram == "whisper":
             raise ValueError(
-                "SpeechEmbedding(filter_augment=...) adds decibels to natural logarithms, and "
+                "SpeechEmbedding(filter_augment=...) needs natural logarithms, but "
                 "spectrogram='whisper' limits and scales them. Leave it out, or use 'kaldi'."
             )
 
     def count_vectors(self):
-        """Return the number of vectors of a sound of `num_frames`, or None for any length."""
+        """Return the number of vectors that `num_frames` frames become, or None if it is None."""
         return None if self.num_frames is None else -(-self.num_frames // self.subsampling)
 
     def inputs(self):
         """Make the inputs of a model, a dict of symbolic tensors.
 
         Returns:
-            `"features"` float32 (B, frames, F) or `"waveform"` float32 (B, samples); and
-            `"lengths"` int32 (B,), how many frames or samples each row has, which features of
-            `num_frames` do not need.
+            A dict: `"features"` float32 (B, frames, F) or `"waveform"` float32 (B, samples), and
+            `"lengths"` int32 (B,), the number of frames or samples of each row. Features with
+            `num_frames` have no `"lengths"`.
         """
         shape = (self.num_frames, self.num_mel_bins) if self.input == "features" else (None,)
         sound = {self.input: keras.Input(shape, dtype="float32", name=self.input)}
@@ -102,15 +105,14 @@ class SpeechEmbedding:
         return sound | {"lengths": keras.Input((), dtype="int32", name="lengths")}
 
     def __call__(self, inputs, hidden_dim, position=None, dropout=0.0, causal=False):
-        """Embed a sound.
+        """Embed sound as vectors (B, ⌈frames / subsampling⌉, hidden_dim) with a Keras mask.
 
         Args:
-            inputs: what `inputs` made. hidden_dim: int D.
-            position: a part that is added to the vectors, or None.
-            dropout: float, of the vectors.
-            causal: bool, whether convolutions see no later frames, for streaming.
-
-        Returns (B, ⌈frames / subsampling⌉, D), with the mask of the vectors that are sound.
+            inputs: the dict that `inputs()` returned.
+            hidden_dim: int, the size of the vectors.
+            position: a position layer whose vectors are added, or None.
+            dropout: float, the dropout rate for the vectors.
+            causal: bool, whether convolutions read only earlier frames, for streaming.
         """
         x = inputs[self.input]
         if "lengths" in inputs:
@@ -132,8 +134,8 @@ class SpeechEmbedding:
             x = SpecAugment(**self.spec_augment, name="spec_augment")(x)
         if self.stem == "1d" and causal:
             raise ValueError(
-                "SpeechEmbedding(stem='1d') looks at later frames, and chunk_size= is for "
-                "streaming. Use stem='2d', or leave chunk_size out."
+                "SpeechEmbedding(stem='1d') looks at later frames, so it cannot stream with "
+                "chunk_size. Use stem='2d', or leave chunk_size out."
             )
         if self.stem == "1d":
             subsample = FrameConvolutions(hidden_dim, self.subsampling, name="subsampling")

@@ -1,4 +1,4 @@
-"""Speech recognition by CTC: sound as frames, subsampled and encoded, with a label for each."""
+"""`speech_recognizer`: builds speech recognizers with CTC, which label each encoded vector."""
 
 import keras
 
@@ -20,7 +20,7 @@ def _conformer(num_layers, num_heads, hidden_dim):
     )
 
 
-# Gulati et al. (2020), table 1, the encoders: the paper decodes with an LSTM.
+# The encoders of Gulati et al. (2020), table 1. The paper decodes with an LSTM.
 SIZES = {
     "Conformer-S": _conformer(16, 4, 144),
     "Conformer-M": _conformer(16, 4, 256),
@@ -46,36 +46,37 @@ def speech_recognizer(
     encoder=None,
     name="speech_recognizer",
 ):
-    """Conformer or Transformer with a CTC output (Gulati et al., 2020; Graves et al., 2006).
+    """Build a speech recognizer: a Conformer with CTC logits (Gulati et al., 2020).
 
-    Train it with `ka.training.MaskedCTC()`, for which the logits carry the mask of their frames.
-    `ka.blocks.GreedyCTCDecoder` behind it gives labels, in exported files as well.
+    Train it with the CTC loss `ka.training.MaskedCTC()` (Graves et al., 2006), which uses the mask
+    of the logits. To get labels from the model itself, also in exported files, call a
+    `ka.blocks.GreedyCTCDecoder` on its output. `ka.models.sizes("speech_recognizer")` lists
+    published sizes.
 
     Args:
-        vocabulary_size: int V, labels and the blank, which is 0 and pads labels.
+        vocabulary_size: int V, number of labels including the blank. Id 0 is the blank, and also
+            pads labels.
         num_layers, num_heads, hidden_dim, intermediate_dim, kernel_size: ints, sizes of the
-            encoder, as in `ConformerEncoder.of_size`. `hidden_dim` is also that of the embedding.
-        dropout: float, of the embedding and in the encoder.
-        score, normalizer, mask: parts of the attention.
-        position: a part, its name, its config or a list. What rotates or biases goes into the
-            attention, what is added into the embedding.
-        chunk_size: int, for streaming. A vector sees those of its chunk of so many and earlier
-            ones, and convolutions see no later ones: `ka.generation.SpeechStream` then reads chunk
-            by chunk. With 10 ms a frame and a subsampling of 4, 8 are 320 ms. None sees everything.
-        embedding: `SpeechEmbedding`: features or waveforms, the subsampling, augmentation and more.
-        encoder: what makes vectors (B, T, hidden_dim) of vectors: a `ConformerEncoder`, a
-            `TransformerEncoder`, or any function, layer or model. The sizes but `hidden_dim`, and
-            the parts of the attention, are then stated in it; with `chunk_size` it sees no later
-            chunks by itself.
-        name: str.
+            encoder. `hidden_dim` is the width of its vectors and of the embedding,
+            `intermediate_dim` the width inside the feed-forward networks, `kernel_size` that of the
+            convolutions.
+        dropout, score, normalizer, mask, position: the dropout rate and the parts of the attention,
+            explained in `text_encoder`.
+        chunk_size: int, number of vectors in a chunk, to recognize speech while it arrives
+            (`ka.generation.SpeechStream`). A vector then attends only to its own and earlier
+            chunks, and convolutions are causal. With 10 ms per frame and a subsampling of 4, a
+            chunk of 8 vectors lasts 320 ms. None lets each vector attend to the whole sound.
+        embedding: a `SpeechEmbedding`, to choose features or waveforms, augmentation and more.
+        encoder: a `ConformerEncoder`, a `TransformerEncoder`, or any function, layer or model from
+            (B, T, hidden_dim) to the same shape. With it, leave out `num_layers`, `num_heads`,
+            `intermediate_dim` and the parts of the attention. With `chunk_size` it must hide
+            later chunks itself. None makes a `ConformerEncoder`.
+        name: str, the name of the model.
 
     Returns:
         A functional `keras.Model`. Inputs, a dict: `"features"` float32 (B, T, F), or `"waveform"`
-        float32 (B, samples); and `"lengths"` int32 (B,), how many frames or samples each row has.
-        Output: logits (B, ⌈T / subsampling⌉, V), float32. Published sizes:
-        `ka.models.sizes("speech_recognizer")`.
-
-    Example:
+        float32 (B, samples), and `"lengths"` int32 (B,), the number of frames or samples of each
+        row. Output: logits (B, ⌈T / subsampling⌉, V), float32.
 
     ```python
     import numpy as np
@@ -96,7 +97,7 @@ def speech_recognizer(
     """
     if chunk_size is not None and mask is not None:
         raise ValueError(
-            f"chunk_size={chunk_size} is a mask, and mask={mask!r} another one: give one of them."
+            f"chunk_size={chunk_size} and mask={mask!r} are both masks. Leave one of the two out."
         )
     position = positions.get(position)
     sizes = dict(

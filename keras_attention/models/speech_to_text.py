@@ -1,4 +1,4 @@
-"""Sound to text by an encoder and a decoder: recognition, and translation of what is said."""
+"""`speech_to_text`: builds encoder-decoders that transcribe or translate speech."""
 
 import keras
 
@@ -6,16 +6,16 @@ from keras_attention import positions
 from keras_attention.attention import MultiHeadAttention
 from keras_attention.blocks import FeedForward
 from keras_attention.models.conformer import ConformerEncoder
+from keras_attention.models.seq2seq_transformer import build_decoder, join
 from keras_attention.models.speech_embedding import SpeechEmbedding
 from keras_attention.models.stack_choice import check_unused, name_blocks
-from keras_attention.models.text_decoder import build_text_decoder, join
 from keras_attention.models.text_embedding import TextEmbedding
 from keras_attention.models.transformer import TransformerEncoder
 from keras_attention.models.transformer_decoder import TransformerDecoder
 
 
 def _whisper(num_layers, num_heads, hidden_dim, num_mel_bins=80):
-    """Radford et al. (2022), table 1."""
+    """Return a dict of arguments of `speech_to_text` for Whisper (Radford et al., 2022)."""
     attention = MultiHeadAttention(num_heads, hidden_dim // num_heads, key_bias=False)
     stack = dict(
         attention=attention,
@@ -75,48 +75,43 @@ def speech_to_text(
     ctc_head=False,
     name="speech_to_text",
 ):
-    """From sound to text, in the language that is spoken or in another one.
+    """Build an encoder-decoder that transcribes speech, or translates it into another language.
 
-    An encoder-decoder over spectrograms (Wang et al., 2020, *fairseq S2T*; Radford et al., 2022,
-    *Whisper*, figure 1), with Transformer or Conformer blocks. It generates with a cache:
-    `ka.generation.generate` takes a dict of its sounds, and exported files hold the whole loop.
+    Such models are fairseq S2T (Wang et al., 2020) and Whisper (Radford et al., 2022, figure 1). To
+    generate, call `ka.generation.generate` with a dict of the encoder's inputs as the prompt.
 
     Args:
         vocabulary_size: int V, number of target ids.
         num_layers, num_heads, hidden_dim, intermediate_dim: ints, sizes of encoder and decoder.
-            `hidden_dim` is also that of the embeddings. kernel_size: int, of the convolution in the
-            encoder's blocks.
-        num_decoder_layers: int, if it differs from `num_layers`.
-        dropout: float, of the embeddings and in the stacks.
-        score, normalizer: parts of the attention. mask: of the encoder's attention.
-        position: a part, its name, its config or a list. What rotates or biases goes into the
-            attention of a side to itself, what is added into its embedding.
-        decoder_position: `position` of the decoder, where it differs from the encoder's.
-        embedding: `SpeechEmbedding`: features or waveforms, the subsampling, augmentation and more.
-        target_embedding: `TextEmbedding` of the target. Tokens are multiplied by √hidden_dim,
-            unless it says otherwise.
-        encoder, decoder: a `ConformerEncoder` or `TransformerEncoder`, and a `TransformerDecoder`,
-            or any functions of x, and of x and the encoded sound. Sizes and parts are then stated
-            in them.
-        tie_embeddings: bool, whether the logits are inner products with the target tokens'
-            embeddings, or have a matrix of their own.
-        ctc_head: bool, whether the encoder has logits of its own for `ka.training.CTCAttention`,
-            which trains both (Watanabe et al., 2017): alignments are learnt sooner.
-        name: str.
+            `hidden_dim` is also the size of the embeddings.
+        kernel_size: int, the kernel size of the convolution in the encoder's blocks.
+        dropout: float, the dropout rate for the embeddings and inside the stacks.
+        score, normalizer: how encoder and decoder compute attention scores and turn them into
+            weights, explained in `MultiHeadAttention`.
+        mask: the mask of the encoder's attention.
+        embedding: a `SpeechEmbedding`, to choose features or waveforms, augmentation and more.
+        num_decoder_layers, position, ..., tie_embeddings: further parts of encoder and decoder,
+            explained in `seq2seq_transformer`. The source of the decoder is the encoded sound. The
+            default encoder is a `ConformerEncoder`.
+        ctc_head: bool, whether to also compute CTC logits from the encoder's output. With the loss
+            `ka.training.CTCAttention` (Watanabe et al., 2017) the model then learns sooner where in
+            the sound each token is.
+        name: str, the name of the model.
 
     Returns:
-        A functional `keras.Model`. Inputs, a dict: `"features"` float32 (B, T, F), or `"waveform"`
-        float32 (B, samples); `"lengths"` int32 (B,), how many frames or samples each row has,
-        which features of `num_frames` do not need; and `"target_ids"` int32 (B, U), which
-        begin with a start token of your own. Output: logits (B, U, V), float32, at each place those
-        of the target token that follows; or with `ctc_head` a dict of these `"logits"` and of
-        `"ctc_logits"` (B, ⌈T / subsampling⌉, V), whose blank is id 0.
-        It consists of two functional models, available by `get_layer`: `"encoder"`, from sound to
-        `encoded` (B, ⌈T / subsampling⌉, D), and `"decoder"`, from `{"target_ids", "encoded"}` to
-        logits. To generate and to export needs no CTC head: `keras.Model(model.input,
-        model.output["logits"])` is the model without.
+        A functional `keras.Model`. Inputs, a dict:
 
-    Example:
+        - `"features"` float32 (B, T, F) or `"waveform"` float32 (B, samples).
+        - `"lengths"` int32 (B,), the number of frames or samples of each row. Features with
+          `num_frames` have no lengths.
+        - `"target_ids"` int32 (B, U), which begin with a start token.
+
+        Output: logits of the next target token (B, U, V), float32. With `ctc_head` the output is a
+        dict of these `"logits"` and of `"ctc_logits"` (B, ⌈T / subsampling⌉, V), whose blank is
+        id 0. To generate, use `keras.Model(model.input, model.output["logits"])`.
+
+        `get_layer` returns the model's two functional models: `"encoder"`, from sound to `encoded`
+        (B, ⌈T / subsampling⌉, D), and `"decoder"`, from `{"target_ids", "encoded"}` to logits.
 
     ```python
     import numpy as np
@@ -134,7 +129,7 @@ def speech_to_text(
     ```
     """
     position = positions.get(position)
-    spoken = positions.get(decoder_position) or position
+    decoder_position = positions.get(decoder_position) or position
     sizes = dict(num_heads=num_heads, intermediate_dim=intermediate_dim)
     sizes |= dict(score=score, normalizer=normalizer)
     rotating = positions.for_role(position, "rotate", "bias")
@@ -148,7 +143,7 @@ def speech_to_text(
     if decoder is None:
         decoder = TransformerDecoder.of_size(
             num_decoder_layers or num_layers,
-            position=positions.for_role(spoken, "rotate", "bias"),
+            position=positions.for_role(decoder_position, "rotate", "bias"),
             **sizes,
         )
     embedding = SpeechEmbedding() if embedding is None else embedding
@@ -159,9 +154,10 @@ def speech_to_text(
     x = name_blocks(encoder, "encoder_block")(x)
     encoder_model = keras.Model(sound, x, name="encoder")
 
-    decoder_model = build_text_decoder(
-        *(vocabulary_size, hidden_dim, dropout, spoken),
+    decoder_model = build_decoder(
+        *(vocabulary_size, hidden_dim, dropout, decoder_position),
         *(target_embedding, decoder, x, tie_embeddings),
+        keras.initializers.RandomNormal(stddev=hidden_dim**-0.5),
     )
     inputs, encoded, logits = join(encoder_model, decoder_model)
     if not ctc_head:

@@ -1,4 +1,4 @@
-"""The stacks of a builder: those that it is given, or new ones of its sizes."""
+"""Functions that choose the encoder and decoder of a new model: the user's, or new from sizes."""
 
 import dataclasses
 
@@ -7,26 +7,24 @@ from keras_attention.models.transformer import TransformerEncoder
 from keras_attention.models.transformer_decoder import TransformerDecoder
 
 
-def choose_encoder(
-    builder, encoder, hidden_dim, dropout, settings, shared=None, norm="pre", name="encoder"
-):
-    """Return the encoder that a builder is given, or a `TransformerEncoder` of its sizes.
+def choose_encoder(builder, encoder, hidden_dim, dropout, settings, shared=None, norm="pre"):
+    """Return `encoder`, or a new `TransformerEncoder` if `encoder` is None.
 
     Args:
-        builder: the function. encoder: what it is given, or None.
-        hidden_dim, dropout: of a new encoder.
-        settings: dict, values of the builder's keywords of `TransformerEncoder.of_size` that have
-            no effect beside an encoder. Of `position` what rotates or biases goes into it.
-        shared: dict, others, which have an effect elsewhere; or None.
-        norm: of a new encoder.
-        name: str, the keyword of the encoder.
+        builder: the function of `ka.models` that the user called.
+        encoder: the value of its argument `encoder`, or None.
+        hidden_dim, dropout, norm: arguments of `TransformerEncoder.of_size` for a new encoder.
+        settings: dict of other arguments of `of_size`. If `encoder` is not None, they must be the
+            defaults of `builder`. Positions that are added to embeddings are ignored.
+        shared: dict of arguments of `of_size` that `builder` also uses for its decoder, or None.
+            They may have any value.
 
     Raises:
-        ValueError: an encoder is given, and some of `settings` are not the builder's defaults.
+        ValueError: `encoder` is not None, and one of `settings` is not the default of `builder`.
     """
     position = positions.for_role(positions.get(settings["position"]), "rotate", "bias")
     settings = settings | {"position": position}
-    check_unused(builder, name, encoder, **settings)
+    check_unused(builder, "encoder", encoder, **settings)
     if encoder is not None:
         return encoder
     sizes = {"hidden_dim": hidden_dim, "dropout": dropout, "norm": norm}
@@ -34,13 +32,15 @@ def choose_encoder(
 
 
 def choose_decoder(builder, decoder, hidden_dim, dropout, settings, shared):
-    """Return the decoder that a builder is given, or a `TransformerDecoder` of its sizes.
+    """Return `decoder`, or a new `TransformerDecoder` if `decoder` is None.
 
     Args:
-        builder, hidden_dim, dropout, shared: as in `choose_encoder`.
-        decoder: what it is given, or None.
-        settings: dict, as there, `num_layers` and `position` of the builder's
-            `num_decoder_layers` and `decoder_position`.
+        builder: the function of `ka.models` that the user called.
+        decoder: the value of its argument `decoder`, or None.
+        hidden_dim, dropout: width and dropout rate of a new decoder.
+        settings: dict with `num_layers` and `position` of the decoder. The arguments of `builder`
+            for them are called `num_decoder_layers` and `decoder_position`.
+        shared: dict of arguments that `builder` uses for encoder and decoder.
     """
     position = positions.for_role(positions.get(settings["position"]), "rotate", "bias")
     num_layers = settings["num_layers"]
@@ -53,9 +53,9 @@ def choose_decoder(builder, decoder, hidden_dim, dropout, settings, shared):
 
 
 def name_blocks(stack, name):
-    """Return a stack whose blocks are called `name`, if it has no name of its own.
+    """Return a copy of a `TransformerEncoder` or `TransformerDecoder` with blocks called `name`.
 
-    Others than the stacks of this package are returned as they are.
+    A stack whose name the user has set is returned unchanged, and so is anything else.
     """
     if isinstance(stack, TransformerEncoder) and stack.name == "block":
         return dataclasses.replace(stack, name=name)
@@ -63,12 +63,14 @@ def name_blocks(stack, name):
 
 
 def check_unused(builder, name, part, **settings):
-    """Refuse settings of a builder that have no effect, as a part is given in their place.
+    """Raise an error if the user passed an encoder or decoder, and also sizes for a new one.
 
     Args:
-        builder: the function, whose defaults say what its caller left out.
-        name: str, the keyword of the part, such as `"encoder"`. part: the part, or None.
-        settings: values of keywords. A position is only what rotates or biases, or None.
+        builder: the function of `ka.models` that the user called.
+        name: str, `"encoder"` or `"decoder"`.
+        part: the value of this argument. If it is None, nothing is checked.
+        settings: the arguments of `builder` that have no effect if `part` is not None. Each must
+            have its default value. A `position` that is only added to embeddings is allowed.
     """
     if part is None:
         return
@@ -80,6 +82,6 @@ def check_unused(builder, name, part, **settings):
             value = default if value is None else value
         if value != default:
             raise ValueError(
-                f"{builder.__name__}({keyword}={value!r}, {name}=...): {keyword} has no effect "
-                f"beside the {name} that is given. State it there, or leave one of them out."
+                f"{builder.__name__}({keyword}={value!r}, {name}=...): {keyword} has no effect on "
+                f"the {name}. Set it in the {name}, or leave {keyword} or {name} out."
             )

@@ -1,16 +1,15 @@
-"""Text classification: one label or several for a whole text."""
+"""`text_classifier`: builds a model that predicts one or several labels for a whole text."""
 
 import dataclasses
 
 import keras
 
-from keras_attention.blocks import FirstOf, PathDropout, Pooling, TokenDropout, TokenEmbedding
-from keras_attention.blocks.pooling import get_pooling
+from keras_attention.blocks import PathDropout, Pooling, TokenDropout, TokenEmbedding
 from keras_attention.core.checks import check_whole_number
 from keras_attention.models.sequence_labeler import BASE, BIG
 from keras_attention.models.stack_choice import choose_encoder
 from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
-from keras_attention.models.text_encoder import check_one_text
+from keras_attention.models.text_encoder import pool_text
 from keras_attention.models.transformer import TransformerEncoder
 
 
@@ -65,35 +64,31 @@ def text_classifier(
     bag_of_words=None,
     name="text_classifier",
 ):
-    """Transformer encoder with a label for the whole text, as for sentiment, topic or intent.
+    """Build a Transformer encoder that labels a whole text, for example with its topic or intent.
 
-    (Vaswani et al., 2017, the encoder; Devlin et al., 2019, figure 4b, the class token.)
-
-    The logits are one number for each class, and the loss says what they mean. Exactly one label
-    for each text: `keras.losses.SparseCategoricalCrossentropy(from_logits=True)` with labels (B,),
-    and a softmax makes probabilities of them. Any number of labels, none included:
-    `keras.losses.BinaryCrossentropy(from_logits=True)` with zeros and ones (B, num_classes), and a
-    sigmoid does.
+    The encoder follows Vaswani et al. (2017), or with a class token Devlin et al. (2019). If each
+    text has one label, train with labels (B,) and the loss
+    `keras.losses.SparseCategoricalCrossentropy(from_logits=True)`. Probabilities are the softmax of
+    the logits. If a text can have any number of labels, train with zeros and ones (B, num_classes)
+    and `keras.losses.BinaryCrossentropy(from_logits=True)`. Probabilities are the sigmoid of the
+    logits.
 
     Args:
         vocabulary_size: int, number of token ids.
-        num_classes: int.
-        num_layers, num_heads, ..., pooling: sizes and parts, as in `text_encoder`. `dropout` is
-            also that of the pooled vector, and `pooling` is not None. Published sizes:
-            `ka.models.sizes("text_classifier")`.
-        head: layers between the pooled vector and the logits, called one after another, such as
-            BERT's pooler `keras.layers.Dense(hidden_dim, "tanh")`.
-        bag_of_words: int, the width of a second vector beside the pooled one: a sum of word vectors
-            that knows nothing of their order (Joulin et al., 2017, *fastText*). It is quick to
-            learn, above all from long texts and with many classes. `PathDropout` joins both. None
-            leaves it out.
-        name: str.
+        num_classes: int, number of classes.
+        num_layers, num_heads, ..., pooling: sizes and parts of the encoder, explained in
+            `text_encoder`. `dropout` is also applied to the pooled vector. `pooling` must not be
+            None. `ka.models.sizes("text_classifier")` lists published sizes.
+        head: list of layers between the pooled vector and the logits, called one after another,
+            such as BERT's pooler `keras.layers.Dense(hidden_dim, "tanh")`.
+        bag_of_words: int, the width of a second vector for each text, a sum of word vectors that
+            ignores their order (Joulin et al., 2017, *fastText*). It learns fast from long text and
+            with many classes. `PathDropout` joins it with the pooled vector. None leaves it out.
+        name: str, the name of the model.
 
     Returns:
-        A functional `keras.Model`. Inputs as of `text_encoder`: `"token_ids"` int32 (B, T). Output:
-        logits (B, num_classes), float32.
-
-    Example:
+        A functional `keras.Model`. Input: `"token_ids"` int32 (B, T), or a dict if the `embedding`
+        has further inputs. Output: logits (B, num_classes), float32.
 
     ```python
     import keras
@@ -114,12 +109,10 @@ def text_classifier(
         metrics=[keras.metrics.BinaryAccuracy(threshold=0.0)],
     )
     assert topics.compute_loss(texts, np.array([[1, 0, 1], [0, 0, 0]]), topics(texts)) > 0
-    probabilities = keras.ops.sigmoid(topics(texts))
-    assert probabilities.shape == (2, 3)
     ```
     """
     if pooling is None:
-        raise ValueError(f"pooling=None: {name} has a label for each text, of one pooled vector.")
+        raise ValueError("pooling=None: text_classifier needs one vector. Give a pooling.")
     sizes = dict(num_layers=num_layers, num_heads=num_heads, intermediate_dim=intermediate_dim)
     parts = dict(score=score, normalizer=normalizer, mask=mask, position=position)
     encoder = choose_encoder(text_classifier, encoder, hidden_dim, dropout, sizes | parts)
@@ -128,10 +121,7 @@ def text_classifier(
         embedding = dataclasses.replace(embedding, class_token=True)
     inputs = embedding.inputs()
     x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, position, dropout)
-    check_one_text(pooling, documents)
-    x = encoder(x)
-    pool = get_pooling(pooling)
-    x = pool(x, inputs["token_ids"]) if isinstance(pool, FirstOf) else pool(x)
+    x = pool_text(encoder(x, **documents), pooling, inputs)
     for layer in head:
         x = layer(x)
     x = keras.layers.Dropout(dropout, name="pooled_dropout")(x)
@@ -143,7 +133,12 @@ def text_classifier(
 
 
 def _sum_words(ids, vocabulary_size, hidden_dim, embedding, dropout):
-    """Word vectors of a table of their own, summed: (B, hidden_dim)."""
+    """Embed ids (B, T) with a new table, and return a sum of vectors for each row, (B, hidden_dim).
+
+    The sum is divided by the square root of the number of tokens. `embedding` is the model's
+    `TextEmbedding`, which says which id is padding and how many tokens are replaced in training.
+    `dropout` is the dropout rate for the sum.
+    """
     hidden_dim = check_whole_number("text_classifier", "bag_of_words", hidden_dim)
     padding_id = embedding.padding_id
     if embedding.token_dropout:

@@ -1,4 +1,4 @@
-"""`TextEmbedding`: the inputs of a text and its first vectors, as a part of builders."""
+"""`TextEmbedding`: the inputs and the first layers of text models, which embed token ids."""
 
 import dataclasses
 
@@ -18,17 +18,19 @@ from keras_attention.blocks import (
 from keras_attention.blocks.inner_layers import copy_part
 from keras_attention.blocks.normalization import NORMALIZATIONS
 
-MATCHES = 3  # kinds of them
+MATCHES = 3  # values of the input `exact_match`
 
 
 @dataclasses.dataclass(frozen=True)
 class Characters:
-    """The spelling of words beside their ids (Ma and Hovy, 2016, section 2.3).
+    """Sizes of the part of a `TextEmbedding` that reads characters of words (Ma and Hovy, 2016).
 
     Args:
         vocabulary_size: int, number of character ids.
-        word_length: int C, characters of a word that are looked at.
-        dim, filters, widths: as `hidden_dim`, `filters` and `widths` of `CharacterEmbedding`.
+        word_length: int C, the number of characters that are read from each word.
+        dim: int, the size of the embedding of a character.
+        filters: int, the number of filters of each convolution over the characters.
+        widths: tuple of ints, one for each convolution, the number of characters that it spans.
     """
 
     vocabulary_size: int
@@ -40,37 +42,42 @@ class Characters:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextEmbedding:
-    """What builders of texts do before their encoder: they read ids and embed them.
+    """Settings of the inputs of a text model, and of its first layers, which embed token ids.
 
-    The sizes, the dropout and the position are those of the builder, which calls the part. An
-    embedding of your own has the same two methods.
+    Pass it as `embedding=` to a function that builds a model, such as `ka.models.text_encoder`.
+    That function calls it with the sizes, dropout and position of the model. You may instead pass
+    an object of your own class, which needs `inputs` and `__call__`.
 
     Args:
-        num_segments: int, kinds of segments, such as 2 for pairs of sentences, or None for none.
-        exact_match: bool, whether an input tells which words of a pair of texts are in the other
-            text, too (Chen et al., 2017, *Reading Wikipedia*, section 3.2).
-        characters: `Characters`, or None for words only.
-        embedding_dim: int, the width of the tokens' vectors, where it is not that of the model
-            (Lan et al., 2020, *ALBERT*, section 3.1): a projection follows; or None.
-        normalization: `"layer_norm"`, `"layer_norm_no_bias"` or `"rms_norm"`, of the sum of all
-            vectors (Devlin et al., 2019); None for none. epsilon: float, of it.
-        scale: bool, whether tokens are multiplied by √D (Vaswani et al., 2017, section 3.4):
-            without it they start small beside `"sinusoidal"` positions. None leaves it to the
-            builder: encoder-decoders do.
-        token_dropout: float, the share of tokens that become unknown in training. unknown_id: int,
-            the id that they become.
-        class_token: bool, whether a learned token of no text stands in front of each row.
-        packed: bool, whether rows hold several documents each: an input tells them apart, so that
-            tokens see their own document only and count from its first token.
-        padding_id: int, the id that is no token and is masked inside; None where every id is one.
-        padding: as in `TokenEmbedding`, a promise about the ids of every call. Give the attention
-            of the encoder `padding="right"`, too.
-        logit_bias: bool, whether logits by the tokens' vectors have a bias (Marian).
-        logit_scale: float, by which these logits are multiplied (T5: `hidden_dim**-0.5`).
-        logit_soft_cap: float above 0, or None. Logits become `cap · tanh(logits / cap)` (Gemma 2,
-            2024, section 2). For attention there is `Softmax(soft_cap=...)`.
-
-    Example:
+        num_segments: int, number of segment types, such as 2 for pairs of sentences. The model then
+            has the input `"segment_ids"`. None for no segments.
+        exact_match: bool, whether to add the input `"exact_match"`, for a pair of sentences or of
+            question and context (Chen et al., 2017, *Reading Wikipedia*, section 3.2). It is 2 for
+            a word that also occurs in the other text, 1 if that text only has another form of the
+            word, else 0.
+        characters: `Characters`, to also read the characters of words, or None.
+        embedding_dim: int, the width of the embedding table. If it differs from the model's width,
+            a dense layer projects the vectors (Lan et al., 2020, *ALBERT*, section 3.1). None is
+            the model's width.
+        normalization: `"layer_norm"`, `"layer_norm_no_bias"` or `"rms_norm"`, applied to the sum of
+            all embeddings (Devlin et al., 2019). None for no norm.
+        epsilon: float, the epsilon of this norm.
+        scale: bool, whether token embeddings are multiplied by √D (Vaswani et al., 2017, section
+            3.4). Without it, token embeddings are small compared to `"sinusoidal"` positions when
+            training begins. None is True in encoder-decoders and False in other models.
+        token_dropout: float, the fraction of tokens that are replaced by `unknown_id` in training.
+        unknown_id: int, the id of unknown words.
+        class_token: bool, whether each row begins with a learned token.
+        packed: bool, whether a row holds several documents. This adds the input `"document_ids"`.
+            Tokens attend only to their own document, and positions restart in each document.
+        padding_id: int, the id of padding, which is masked. None if every id is a token.
+        padding: where padding may be: None for anywhere, `"none"` for nowhere, or `"right"` for the
+            end of rows, which makes attention faster. Set it in the encoder's attention too.
+        logit_bias: bool, whether logits that are inner products with the embeddings, called tied
+            logits, have a bias (Marian). It has no effect in models without tied logits.
+        logit_scale: float, multiplies tied logits (T5: `hidden_dim**-0.5`).
+        logit_soft_cap: positive float. Tied logits become `cap · tanh(logits / cap)` (Gemma 2,
+            2024, section 2). None leaves them unchanged. For attention use `Softmax(soft_cap=...)`.
 
     ```python
     import keras
@@ -103,7 +110,10 @@ class TextEmbedding:
 
     @classmethod
     def of_bert(cls, num_segments=2, *, epsilon=1e-12, padding_id=0):
-        """Make the embedding of BERT (Devlin et al., 2019): segments, a norm, biases of logits."""
+        """Make BERT's embedding (Devlin et al., 2019), with segments, a norm and a logit bias.
+
+        `num_segments`, `epsilon` and `padding_id` are those of the class, with BERT's defaults.
+        """
         return cls(
             num_segments=num_segments,
             normalization="layer_norm",
@@ -115,28 +125,28 @@ class TextEmbedding:
     def __post_init__(self):
         if self.class_token and self.num_segments is not None:
             raise ValueError(
-                f"TextEmbedding(class_token=True, num_segments={self.num_segments}): the token in "
-                "front has no segment. Begin texts with a token of your own, and read it with "
+                f"TextEmbedding(class_token=True, num_segments={self.num_segments}): the class "
+                "token has no segment. Begin each text with a token of the vocabulary, and use "
                 "pooling='first'."
             )
         if self.class_token and self.packed:
             raise ValueError(
-                "TextEmbedding(class_token=True, packed=True): a row has several documents, and one"
-                " token in front. Leave one of them out."
+                "TextEmbedding(class_token=True, packed=True): a row of several documents has only "
+                "one class token. Leave out class_token or packed."
             )
 
     def inputs(self, side=None):
         """Make the inputs of a model, a dict of symbolic int32 tensors.
 
-        Args:
-            side: `"source"` or `"target"` of an encoder-decoder, whose inputs are then called
-                `"source_ids"` and `"source_document_ids"`, or None.
+        The dict always has `"token_ids"` (B, T). Depending on the settings it also has
+        `"character_ids"` (B, T, C), `"exact_match"` (B, T), `"segment_ids"` (B, T), and
+        `"document_ids"` (B, T). Segments are counted from 0, and the documents of a row from 1.
+        Document 0 is padding.
 
-        Returns:
-            `"token_ids"` (B, T); with `characters` `"character_ids"` (B, T, C); with `exact_match`
-            `"exact_match"` (B, T); with `num_segments` `"segment_ids"` (B, T), from 0; `packed`
-            `"document_ids"` (B, T), the number of each token's document, 1, 2, ..., and 0 for
-            padding.
+        Args:
+            side: `"source"` or `"target"` in an encoder-decoder, else None. It changes the names of
+                the tensors to `"source_ids"`, `"source_document_ids"`, etc., but not the keys of
+                the dict.
         """
         shapes = {"token_ids": (None,)}
         if self.characters is not None:
@@ -167,20 +177,23 @@ class TextEmbedding:
         scale=False,
         table=None,
     ):
-        """Embed the inputs.
+        """Embed token ids, segments, characters and the other inputs that the settings add.
 
         Args:
-            inputs: what `inputs` made. vocabulary_size: int. hidden_dim: int D.
-            position: of the builder: what is added to tokens is added, what rotates or biases is
-                left to the attention.
-            dropout: float, of the sum, and of the characters.
-            initializer: a Keras initializer, of tokens and segments.
-            scale: bool, the builder's choice, where the part leaves it open.
-            table: the `keras.layers.Embedding` of another side, to share, or None.
+            inputs: the dict that `inputs()` returned.
+            vocabulary_size: int, number of token ids.
+            hidden_dim: int D, the size of the vectors.
+            position: the model's position. Only positions that are added to embeddings are used.
+            dropout: float, the dropout rate for the sum of embeddings, and for characters.
+            initializer: a Keras initializer for the embeddings of tokens and segments.
+            scale: bool, used if the attribute `scale` is None.
+            table: the `keras.layers.Embedding` of the source, which the target shares, or None for
+                a new one.
 
         Returns:
-            x (B, T, D), symbolic; the call arguments of an encoder for packed documents, a dict;
-            and the `TokenEmbedding`, which also makes logits.
+            A tuple of three: x (B, T, D), symbolic. A dict of further arguments for the call of the
+            encoder, which is empty without `packed`. The new `TokenEmbedding`, which can also
+            compute tied logits.
         """
         ids = inputs["token_ids"]
         initializer = keras.initializers.get(initializer)
@@ -202,9 +215,9 @@ class TextEmbedding:
         if self.token_dropout:
             dropped = {"padding_id": self.padding_id, "name": "token_dropout"}
             ids = TokenDropout(self.token_dropout, self.unknown_id, **dropped)(ids)
-        places = documents.get("positions")
+        token_positions = documents.get("positions")
         if self.characters is None:
-            x = tokens(ids, positions=places)
+            x = tokens(ids, positions=token_positions)
         else:
             spelling = CharacterEmbedding(
                 self.characters.vocabulary_size,
@@ -215,14 +228,14 @@ class TextEmbedding:
                 name="characters",
             )
             words = WordEmbedding(tokens, spelling, hidden_dim, name="words")
-            x = words(ids, inputs["character_ids"], positions=places)
+            x = words(ids, inputs["character_ids"], positions=token_positions)
         if self.exact_match:
             x = SegmentEmbedding(MATCHES, name="exact_match_embedding")(x, inputs["exact_match"])
         if self.class_token:
             x = PrefixTokens(1, name="class_token")(x)
         if self.num_segments is not None:
-            drawn = copy_initializer(initializer)
-            segments = SegmentEmbedding(self.num_segments, drawn, name="segments")
+            settings = {"embeddings_initializer": copy_initializer(initializer), "name": "segments"}
+            segments = SegmentEmbedding(self.num_segments, **settings)
             x = segments(x, inputs["segment_ids"])
         if self.normalization is not None:
             make = NORMALIZATIONS[self.normalization]
@@ -234,20 +247,22 @@ class TextEmbedding:
 
 
 def unwrap_inputs(inputs):
-    """Return the inputs of a model: a dict of several by their names, or the only one."""
+    """Return inputs as a dict keyed by tensor name, or as a tensor if there is only one."""
     named = {x.name: x for x in inputs.values()}
     return named if len(named) > 1 else next(iter(named.values()))
 
 
 def place_documents(inputs, prefix=""):
-    """Return the call arguments of a stack for packed documents, an empty dict without them.
+    """Return the arguments that tell encoder and decoder which document each token belongs to.
+
+    They are a dict with `"segment_ids"` and, counted in each document, `"positions"`, both (B, T).
 
     Args:
-        inputs: dict with symbolic `"document_ids"` (B, T), or without.
-        prefix: str, `"encoded_"` for the documents of what a decoder attends to.
+        inputs: dict of symbolic tensors. Without `"document_ids"` (B, T) the result is empty.
+        prefix: str, put before the two keys: `"encoded_"` for the source of a decoder.
     """
     if "document_ids" not in inputs:
         return {}
-    numbers = inputs["document_ids"]
-    places = PositionsInDocuments(name=numbers.name.replace("_ids", "_positions"))(numbers)
-    return {f"{prefix}segment_ids": numbers, f"{prefix}positions": places}
+    ids = inputs["document_ids"]
+    locate = PositionsInDocuments(name=ids.name.replace("_ids", "_positions"))
+    return {f"{prefix}segment_ids": ids, f"{prefix}positions": locate(ids)}

@@ -1,4 +1,4 @@
-"""Text encoders without a head: a vector for each token, or one for each text."""
+"""`text_encoder`: builds a model that computes a vector for each token, or one for each text."""
 
 import dataclasses
 
@@ -13,7 +13,11 @@ from keras_attention.models.transformer import TransformerEncoder
 
 
 def make_bert(num_layers, num_heads, hidden_dim, attention_dropout=0.1):
-    """Make the keywords of a builder for the encoder of BERT (Devlin et al., 2019, section 3)."""
+    """Return a dict of arguments of a text model that build BERT (Devlin et al., 2019).
+
+    The feed-forward layers have the size 4 · `hidden_dim`. `attention_dropout` is the dropout rate
+    of attention weights.
+    """
     return dict(
         hidden_dim=hidden_dim,
         dropout=0.1,
@@ -57,36 +61,38 @@ def text_encoder(
     head=(),
     name="text_encoder",
 ):
-    """Transformer encoder of texts without a head: token vectors, or one vector for a text.
+    """Build a Transformer encoder that computes vectors for tokens, or one vector for each text.
 
-    (Vaswani et al., 2017, the encoder; Reimers and Gurevych, 2019, vectors of sentences.) For
-    search, clustering, or a head of your own.
+    Use the vectors for search and clustering (Reimers and Gurevych, 2019), or add your own layers.
+    The encoder is that of Vaswani et al. (2017).
 
     Args:
         vocabulary_size: int, number of token ids.
-        num_layers, num_heads, hidden_dim, intermediate_dim: ints, sizes of the encoder, as in
-            `TransformerEncoder.of_size`. `hidden_dim` is also that of the embedding.
-        dropout: float, of the embedding and in the encoder.
-        score, normalizer, mask: parts of the attention.
-        position: a part, its name, its config or a list. What rotates or biases goes into the
-            attention, what is added into the embedding.
-        embedding: `TextEmbedding`: segments, characters, packed documents, padding and more.
-        encoder: what makes vectors (B, T, hidden_dim) of vectors: a `TransformerEncoder`,
-            `ConformerEncoder` or `RecurrentStack`, or any function, layer or model. The sizes but
-            `hidden_dim`, and the parts of the attention, are then stated in it.
-        pooling: what makes one vector of a text, None for a vector of each token: a mode of
-            `ka.blocks.Pooling`, such as `"mean"`, `"attention"` or `"last"`; `"first"`, the first
-            token; `"cls"`, a class token that is put in front; or a layer, such as
-            `ka.blocks.AttentionPooling` or `ka.blocks.FirstOf` of an end token.
-        head: layers that are called on the result one after another, such as a projection.
-        name: str.
+        num_layers, num_heads, hidden_dim, intermediate_dim: ints, sizes of the encoder.
+            `hidden_dim` is the width of its vectors and of the embedding, `intermediate_dim` the
+            width inside the feed-forward networks.
+        dropout: float, the dropout rate for the embedding and inside the encoder.
+        score, normalizer, mask: how attention scores are computed, how they become weights, and
+            which tokens may attend to which. The choices are explained in `MultiHeadAttention`.
+        position: a position, its name, its config or a list of these. Positions that rotate queries
+            and keys or bias scores go into the attention, others into the embedding.
+        embedding: a `TextEmbedding`, to set segments, characters, packed documents and more. None
+            is `TextEmbedding()`.
+        encoder: a `TransformerEncoder`, `ConformerEncoder` or `RecurrentStack`, or any function,
+            layer or model from (B, T, hidden_dim) to the same shape. With it, leave out
+            `num_layers`, `num_heads`, `intermediate_dim`, `score`, `normalizer`, `mask`, and a
+            `position` for the attention. None makes a `TransformerEncoder` from these arguments.
+        pooling: how the vectors of the tokens become one: a mode of `ka.blocks.Pooling`, such as
+            `"mean"`, `"attention"` or `"last"`, `"first"` for the first token, `"cls"` for a new
+            class token before the text, or a layer, such as `ka.blocks.AttentionPooling`. None
+            keeps a vector for each token.
+        head: list of layers that are called on the result one after another, such as a projection.
+        name: str, the name of the model.
 
     Returns:
-        A functional `keras.Model`. Input `"token_ids"` int32 (B, T), or a dict of what the
-        `embedding` reads. Output: `hidden_states` (B, T, hidden_dim); with `pooling`
-        `text_embedding` (B, hidden_dim), or what the head makes of it.
-
-    Example:
+        A functional `keras.Model`. Input: `"token_ids"` int32 (B, T), or a dict if the `embedding`
+        has further inputs. Output: `hidden_states` (B, T, hidden_dim), or with `pooling`
+        `text_embedding` (B, hidden_dim). A head may change the last axis.
 
     ```python
     import keras
@@ -111,19 +117,26 @@ def text_encoder(
     x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, position, dropout)
     x = encoder(x, **documents)
     if pooling is not None:
-        check_one_text(pooling, documents)
-        pool = get_pooling(pooling)
-        x = pool(x, inputs["token_ids"]) if isinstance(pool, FirstOf) else pool(x)
+        x = pool_text(x, pooling, inputs)
     for layer in head:
         x = layer(x)
     x = keras.layers.Identity(name="hidden_states" if pooling is None else "text_embedding")(x)
     return keras.Model(unwrap_inputs(inputs), x, name=name)
 
 
-def check_one_text(pooling, documents):
-    """Refuse to pool rows of packed documents."""
-    if documents:
+def pool_text(x, pooling, inputs):
+    """Pool x (B, T, D) to one vector (B, D) for each row.
+
+    Args:
+        x: symbolic tensor.
+        pooling: how the vectors become one, with the choices of `text_encoder` except None.
+        inputs: dict of the embedding's inputs. `"document_ids"` raise an error, because a row of
+            packed documents has no single vector.
+    """
+    if "document_ids" in inputs:
         raise ValueError(
-            f"pooling={pooling!r} makes one vector of a row, and the embedding says packed=True, "
-            "several documents in a row: leave one of them out."
+            f"pooling={pooling!r} makes one vector of a row, but packed=True puts several "
+            "documents in a row. Leave out pooling or packed."
         )
+    pool = get_pooling(pooling)
+    return pool(x, inputs["token_ids"]) if isinstance(pool, FirstOf) else pool(x)

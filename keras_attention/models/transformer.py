@@ -1,4 +1,4 @@
-"""Stacks of Transformer blocks: each block gets its own copy of the layers that are given."""
+"""`TransformerEncoder`: a stack of Transformer blocks, which have copies of the same layers."""
 
 import dataclasses
 import functools
@@ -24,53 +24,55 @@ from keras_attention.core import checks
 class TransformerEncoder:
     """A stack of encoder blocks (Vaswani et al., 2017, section 3.1).
 
-    The layers that are given are templates: each block gets a copy with weights of its own, and so
-    does each call of the stack. `of_size` makes the usual ones.
+    The stack is a function, not a Keras layer: each call makes new blocks with new weights. Each
+    block gets its own copies of the given layers. To make a stack only from sizes, use `of_size`.
 
     Args:
-        num_layers: int, how many layers run one after another.
+        num_layers: int, the number of layers that run one after another.
         attention: a layer called as `attention(query, value)`, such as `MultiHeadAttention`, or a
-            list of them, one for each layer (Beltagy et al., 2020, section 3.1, windows that grow;
-            Gemma 3, 2025, every sixth layer sees all).
-        feed_forward: a layer called on one tensor, such as `FeedForward`, or a list of them.
+            list with one for each layer, such as windows of different sizes (Beltagy et al., 2020,
+            section 3.1).
+        feed_forward: a layer called on one tensor, such as `FeedForward`, or a list with one for
+            each layer.
         norm: `"pre"`, `"post"`, `"sandwich"`, `"deep_norm"`, `"rezero"`, `"resi_dual"`, or a
-            `ka.blocks.Residual`. It decides how a branch joins the stream, as in `EncoderBlock`.
-            `PreNorm(first_norm=False)` leaves out the norm before the first attention, and
-            `PreNorm(final_norm=False)` the norm that ends the stack.
-        normalization, dropout, layer_scale, epsilon: as in `EncoderBlock`.
-        stochastic_depth: float, the share of examples that skip a branch of the last block in
-            training. It grows linearly from 0 at the first block (Huang et al., 2016).
-        num_blocks: int, how many blocks have weights of their own, None is `num_layers`. 1 shares
-            one block between all layers (Lan et al., 2020, *ALBERT*, section 3.1), more make
-            groups: layer i runs block `i * num_blocks // num_layers`.
-        shared_position: bool, whether the blocks share the weights of the position in their
-            attention (Raffel et al., 2020, *T5*). `clone_model` gives each block its own.
-        remat: bool, whether training computes what is within a block again for the gradients, as
-            in `EncoderBlock`.
-        scan_layers: bool, whether the layers run as one loop, `ka.blocks.Scan`, on JAX only. The
-            compiled program does not grow with their number. All blocks must be alike: no
-            `stochastic_depth`, no `num_blocks`, one attention for all. The weights have the same
-            order as without the loop.
-        causal: bool, whether the future is hidden from the attention, whatever its mask allows.
-        hidden_dim: int D, the width that the stack must be called on, or None for any. `of_size`
-            sets it.
-        name: str, what the names of the blocks begin with, and that of the norm that ends the
-            stack, unless it ends in "block".
+            `ka.blocks.Residual`: where blocks normalize and how they add, explained in
+            `EncoderBlock`. `PreNorm(first_norm=False)` leaves out the norm before the first
+            attention, `PreNorm(final_norm=False)` the norm at the end.
+        normalization: the kind of norm, such as `"layer_norm"` or `"rms_norm"`.
+        epsilon: float, the epsilon of the norms.
+        dropout: float, the dropout rate inside every block.
+        layer_scale: float, the first value of learned factors for the output of each attention and
+            feed-forward network. None for no factors.
+        remat: bool, whether training computes activations again for the gradients, which takes less
+            memory and more time.
+        stochastic_depth: float, the fraction of examples that skip a branch of the last block in
+            training. The fraction grows linearly from 0 at the first block (Huang et al., 2016).
+        num_blocks: int, the number of blocks with their own weights. Layer i runs block
+            `i * num_blocks // num_layers`. With 1 all layers share one block (Lan et al., 2020,
+            *ALBERT*, section 3.1). None is `num_layers`.
+        shared_position: bool, whether the positions in the attention of all blocks share their
+            weights (Raffel et al., 2020, *T5*). `keras.models.clone_model` loses the sharing.
+        scan_layers: bool, whether the layers run as one loop, `ka.blocks.Scan`, so that the
+            compiled program does not grow with the number of layers. Only on JAX. All blocks must
+            be equal, so `stochastic_depth` and `num_blocks` cannot be used.
+        causal: bool, whether the attention hides later tokens, in addition to its mask.
+        hidden_dim: int D, the width that x must have. None accepts any width. `of_size` sets it.
+        name: str, the prefix of the blocks' names. If it does not end in "block", it is also the
+            prefix of the final norm's name.
 
     Call arguments:
         x: (B, T, D), usually symbolic.
-        each_layer: bool, whether to return a list with the output of each layer, all after the same
-            last norm, for losses of intermediate layers.
-        segment_ids, positions: of packed documents, as `EncoderBlock` takes them.
+        each_layer: bool, whether to return a list with the output of each layer, for losses on
+            intermediate layers. The final norm is applied to all of them.
+        segment_ids, positions: int32 (B, T), if a row holds several documents: the document of each
+            token, and its position in the document.
 
-    Returns (B, T, D), after the norm that ends a stack of this `norm`. A layer that runs a block
-    again records its attention under `block_0/attention:1`, `:2`, ...
+    Returns (B, T, D), after the final norm. If several layers share a block, `record_attention`
+    calls the attention weights of these layers `block_0/attention`, `block_0/attention:1`, ...
 
     Raises:
-        ValueError: an attention has a position that is added to embeddings, a list has another
-            length than `num_layers`, or two arguments exclude each other.
-
-    Example:
+        ValueError: an attention has a position that is added to embeddings, the length of a list is
+            not `num_layers`, or two arguments exclude each other.
 
     ```python
     import keras
@@ -129,20 +131,22 @@ class TransformerEncoder:
         epsilon=1e-6,
         name="block",
     ):
-        """Make a stack of `MultiHeadAttention` and `FeedForward` by its sizes.
+        """Make a stack of `MultiHeadAttention` and `FeedForward` from sizes.
 
         Args:
-            num_layers: int.
-            num_heads: int N, which divides `hidden_dim`: a head has the size `hidden_dim / N`.
+            num_layers: int, number of layers.
+            num_heads: int N. A head has the size `hidden_dim / N`, which must be an integer.
             hidden_dim: int D, the width of the model.
             intermediate_dim: int, the width inside the feed-forward networks.
-            dropout: float, inside every block. attention_dropout: float, on attention weights.
-            activation: of the feed-forward networks, gates such as `"geglu"` included.
+            dropout: float, the dropout rate inside every block.
+            attention_dropout: float, the dropout rate for attention weights.
+            activation: the activation of the feed-forward networks, such as `"gelu"` or the gated
+                `"geglu"`.
             use_bias: bool, whether the projections in the blocks have a bias.
-            score, normalizer, mask, position: parts of the attention.
-            norm, normalization, epsilon, name: as in the class.
-
-        Example:
+            score, normalizer, mask, position: how attention scores are computed, how they become
+                weights, which tokens may attend to which, and how positions are encoded. The
+                choices are explained in `MultiHeadAttention`.
+            norm, normalization, epsilon, name: arguments of the class.
 
         ```python
         import dataclasses
@@ -150,7 +154,7 @@ class TransformerEncoder:
         import keras_attention as ka
 
         encoder = ka.models.TransformerEncoder.of_size(2, 2, 16, 32, position="alibi", norm="post")
-        encoder = dataclasses.replace(encoder, remat=True)  # what is rarer
+        encoder = dataclasses.replace(encoder, remat=True)
         assert encoder(keras.Input((None, 16))).shape == (None, None, 16)
         ```
         """
@@ -177,55 +181,58 @@ class TransformerEncoder:
 
     def __post_init__(self):
         checks.check_whole_numbers(self, "num_layers")
-        if self.num_blocks is not None:
-            checks.check_whole_numbers(self, "num_blocks")
+        checks.check_whole_numbers(self, "num_blocks", optional=True)
         if (self.num_blocks or 0) > self.num_layers:
             raise ValueError(
-                f"num_blocks={self.num_blocks} is more than num_layers={self.num_layers}: every "
-                "block runs in one layer or more. Choose at most as many."
+                f"num_blocks={self.num_blocks} is more than num_layers={self.num_layers}. Choose "
+                "at most as many blocks as layers."
             )
         shares = self.num_blocks not in (None, self.num_layers)
         norm = self._residual()
         if isinstance(norm, PreNorm) and not norm.first_norm and shares:
             raise ValueError(
-                f"{norm} with num_blocks={self.num_blocks}: the first block runs in several "
-                "layers, which all need a norm. Leave one of them out."
+                f"{norm} with num_blocks={self.num_blocks}: the first block also runs in later "
+                "layers, which need a norm. Leave out first_norm or num_blocks."
             )
         if self.scan_layers and keras.backend.backend() != "jax":
             raise ValueError(
-                f"scan_layers=True is for JAX, and Keras runs on {keras.backend.backend()}. Leave "
-                "it out, or set the environment variable KERAS_BACKEND=jax before Keras is "
-                "imported."
+                f"scan_layers=True is for JAX, but Keras runs on {keras.backend.backend()}. Leave "
+                "scan_layers out, or set the environment variable KERAS_BACKEND=jax before you "
+                "import Keras."
             )
         if self.scan_layers and shares:
             raise ValueError(
-                f"scan_layers=True with num_blocks={self.num_blocks}: each layer of a loop has a "
-                "block of its own. Leave one of them out."
+                f"scan_layers=True with num_blocks={self.num_blocks}: each layer of a loop needs "
+                "its own block. Leave out scan_layers or num_blocks."
             )
         for attention in self._for_each_layer("attention"):
             if self.causal and not isinstance(attention, AttentionLayer):
                 raise ValueError(
-                    f"causal=True with attention={attention!r}, which takes no mask part: expected "
-                    "a layer of ka.attention. Give one, or hide the future in a layer of your own "
-                    "and set causal=False."
+                    f"causal=True with attention={attention!r}, which takes no mask of this "
+                    "package: expected a layer of ka.attention. Or hide later tokens in your own "
+                    "layer and set causal=False."
                 )
             position = attention.position if isinstance(attention, AttentionLayer) else None
             if (added := positions.for_role(position, "embed")) is not None:
                 raise ValueError(
-                    f"position={added!r} is added to embeddings, and a stack has none: give it to "
-                    "the embedding, and to the attention only what rotates or biases."
+                    f"position={added!r} is added to embeddings, but attention has none. Give this "
+                    "position to the embedding. The attention takes positions that rotate or bias."
                 )
         self._for_each_layer("feed_forward")
 
     def _for_each_layer(self, name):
-        """The template of each block, where one or a list of them is given."""
+        """Return a list with the layer that each block copies, `attention` or `feed_forward`.
+
+        The attribute called `name` is a single layer for all blocks, or a list with one for each.
+        """
         templates, count = getattr(self, name), self.num_blocks or self.num_layers
         if not isinstance(templates, list | tuple):
             return [revive_layer(name, templates)] * count
         if len(templates) != self.num_layers or len(templates) != count:
             raise ValueError(
-                f"{name} has {len(templates)} layers for num_layers={self.num_layers}: a list has "
-                "one for each layer, without num_blocks. Give as many, or one layer for all."
+                f"{name} has {len(templates)} layers for num_layers={self.num_layers} and "
+                f"num_blocks={self.num_blocks}. Give a list of num_layers layers and leave "
+                "num_blocks out, or give a single layer."
             )
         return [revive_layer(f"{name}[{i}]", layer) for i, layer in enumerate(templates)]
 
@@ -234,7 +241,10 @@ class TransformerEncoder:
         return self._run_layers(x, (), each_layer, documents)
 
     def make_normalization(self, name):
-        """Make a normalization layer of this stack's kind."""
+        """Make a normalization layer with the `normalization` and `epsilon` of this stack.
+
+        `name` is the name of the layer, a str.
+        """
         return NORMALIZATIONS[self.normalization](epsilon=self.epsilon, name=name)
 
     def _run_layers(self, x, source, each_layer, documents):
@@ -246,7 +256,7 @@ class TransformerEncoder:
         documents = {name: value for name, value in documents.items() if value is not None}
         blocks, outputs = self._make_blocks(), []
         if self.scan_layers:
-            for block in blocks:  # here, and not within the loop, whose name paths would begin with
+            for block in blocks:  # otherwise the weights' paths would begin with the scan's name
                 block.build(x.shape, *(encoded.shape for encoded in source))
             scan = Scan(blocks, each_layer=each_layer, name=f"{self.name}s")
             outputs = scan(x, *source, **documents)
@@ -290,17 +300,17 @@ class TransformerEncoder:
         return blocks
 
     def _copy_position(self, attentions):
-        """One position for all blocks."""
+        """Return a copy of the position of the first attention, which all blocks share."""
         first = attentions[0]
         if not isinstance(first, AttentionLayer) or any(layer is not first for layer in attentions):
             raise ValueError(
                 f"shared_position=True with attention={self.attention!r}: expected one layer of "
-                "ka.attention for all blocks. Give one, or leave shared_position out."
+                "ka.attention for all blocks. Give such a layer, or leave shared_position out."
             )
         return copy_part(first.position)
 
     def _residual(self):
-        """The residual called `norm`; DeepNorm depends on the depth of the stack."""
+        """Return the `Residual` for `norm`, which adds the branches of a block and normalizes."""
         return DeepNorm(self.num_layers) if self.norm == "deep_norm" else residuals.get(self.norm)
 
     def _make_block(self, attention, feed_forward, **settings):
@@ -309,6 +319,6 @@ class TransformerEncoder:
 
 
 def causal_mask(mask=None):
-    """Return `mask` without sight of the future: the mask of a decoder."""
+    """Return a mask that hides later tokens and, if `mask` is given, also what `mask` hides."""
     mask = masks.get(mask)
     return masks.Causal() if mask in (None, masks.Causal()) else masks.Causal() & mask

@@ -1,4 +1,4 @@
-"""Stacks of Transformer blocks that attend to a source, too."""
+"""`TransformerDecoder`: a stack of Transformer blocks that also attend to a source."""
 
 import dataclasses
 import functools
@@ -12,25 +12,27 @@ from keras_attention.models.transformer import TransformerEncoder
 
 @dataclasses.dataclass(frozen=True)
 class TransformerDecoder(TransformerEncoder):
-    """A stack of decoder blocks beside an encoder (Vaswani et al., 2017, section 3.1).
+    """A stack of decoder blocks, which attend to an encoded source (Vaswani et al., 2017).
 
-    A decoder without a source is a `TransformerEncoder` with `causal=True`.
+    Each call makes new blocks. For a decoder without a source, use a `TransformerEncoder` with
+    `causal=True`.
 
     Args:
-        num_layers, attention, feed_forward, ...: as in `TransformerEncoder`.
-        cross_attention: the template of the attention to the source.
-        causal: bool, as in `TransformerEncoder`, but True where it is left out. False is for
-            queries that all see one another.
+        num_layers, attention, feed_forward, ...: number of blocks, the layers that each block
+            copies, and the other arguments of `TransformerEncoder`.
+        cross_attention: a layer for the attention to the source. Each block gets its own copy.
+        causal: bool, whether the self-attention hides later tokens. If False, all vectors of x
+            attend to one another, as in DETR.
 
     Call arguments:
-        x: (B, T, D). encoded: (B, S, E), what the encoder returns.
-        each_layer: as in `TransformerEncoder`.
-        segment_ids, positions, encoded_segment_ids, encoded_positions: of packed documents, as
-            `DecoderBlock` takes them.
+        x: (B, T, D).
+        encoded: (B, S, E), the output of the encoder.
+        each_layer: bool, whether to return a list with the output of each block.
+        segment_ids, positions, encoded_segment_ids, encoded_positions: int32 (B, T) and (B, S), if
+            a row holds several documents: the document of each vector of x and of the source, and
+            its position in the document.
 
     Returns (B, T, D).
-
-    Example:
 
     ```python
     import keras
@@ -74,12 +76,14 @@ class TransformerDecoder(TransformerEncoder):
         causal=True,
         name="block",
     ):
-        """Make a stack by its sizes, as `TransformerEncoder.of_size`.
+        """Make a stack with `MultiHeadAttention` and `FeedForward` from sizes.
 
         Args:
-            num_layers, num_heads, ...: as there. `mask` and `position` are those of the
-                self-attention.
-            cross_position: a position that rotates or biases in the cross-attention, or None.
+            num_layers, num_heads, ...: sizes and parts of the blocks, explained in
+                `TransformerEncoder.of_size`. `mask` and `position` apply to the self-attention.
+            cross_position: a position for the attention to the source, which rotates queries and
+                keys or biases scores, or None.
+            causal: bool, whether the self-attention hides later tokens.
         """
         key_dim = checks.divide_exactly("hidden_dim", hidden_dim, "num_heads", num_heads)
         make_attention = functools.partial(

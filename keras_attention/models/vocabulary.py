@@ -1,4 +1,4 @@
-"""`extend_vocabulary`: a model with more tokens than it was trained on, for fine-tuning."""
+"""`extend_vocabulary`: adds tokens to the vocabulary of a trained model, to fine-tune it."""
 
 import keras
 import numpy as np
@@ -9,28 +9,25 @@ from keras_attention.core import keras_internals, sharing
 
 
 def extend_vocabulary(model, spellings):
-    """A copy of a model of tokens that knows more of them: what it computed it computes still.
+    """Return a copy of a model with new tokens, such as frequent words of a new domain.
 
-    A new token begins as the mean of the tokens that spell it so far: its row in the embeddings,
-    and in a matrix of logits its column. So a model goes on from what it learnt where words of new
-    texts, which it had to spell, become tokens.
+    The embedding of a new token starts as the mean of the embeddings of the old tokens that spell
+    it. If the model has a separate matrix for logits, its new columns also start as means. The
+    logits of old tokens do not change.
 
     Args:
-        model: functional `keras.Model` of `ka.models`, whose input and output tokens, if it has
-            both, share one vocabulary, as those of `seq2seq_transformer` or
-            `causal_language_model` do.
-        spellings: list of lists of int, for each new token the ids of known ones; such as
-            `ka.data.Subwords.spell` gives.
+        model: functional `keras.Model` of `ka.models`. All its tokens must share one vocabulary, as
+            in `causal_language_model`, or `seq2seq_transformer` with a shared vocabulary.
+        spellings: list of lists of ints, the old ids that spell each new token, as returned by
+            `ka.data.Subwords.spell`.
 
     Returns:
-        A functional `keras.Model`, not compiled. Logits of known tokens are those of `model`; new
-        ones follow.
+        A functional `keras.Model`, not compiled. The ids of new tokens start at the old vocabulary
+        size.
 
     Raises:
-        ValueError: `model` embeds no tokens, or those of several vocabularies; or a spelling names
-            an id that it does not know, or none.
-
-    Example:
+        ValueError: `model` does not have exactly one vocabulary size, or a spelling is empty or
+            contains an id outside the old vocabulary.
 
     ```python
     import numpy as np
@@ -63,20 +60,25 @@ def extend_vocabulary(model, spellings):
 
 
 def _find_size(model):
-    """The number of tokens of a model, by its embeddings."""
+    """Return the vocabulary size that all token embeddings of a model share, or raise an error."""
     layers = keras_internals.all_layers(model) if isinstance(model, keras.Model) else []
     sizes = {layer.vocabulary_size for layer in layers if isinstance(layer, TokenEmbedding)}
     if len(sizes) != 1:
-        found = ", ".join(map(str, sorted(sizes))) or "none"
+        listed = ", ".join(map(str, sorted(sizes))) or "none"
+        name = model.name if isinstance(model, keras.Model) else model
         raise ValueError(
-            f"extend_vocabulary: {getattr(model, 'name', model)!r} has token embeddings of sizes "
-            f"{found}: expected one vocabulary. Build a model of ka.models for one."
+            f"extend_vocabulary: {name!r} has token embeddings of sizes {listed}: expected one "
+            "vocabulary. Pass a model of ka.models whose embeddings share one vocabulary."
         )
     return sizes.pop()
 
 
 def _enlarge(config, old, new):
-    """`config` with `new` for `old` tokens in all embeddings, at any depth, and in the logits."""
+    """Return the config of a model or layer with vocabulary size `new` instead of `old`.
+
+    Only the configs of `TokenEmbedding` layers and of the `Dense` layer called "logits" change, at
+    any depth.
+    """
     if isinstance(config, (list, tuple)):
         return type(config)(_enlarge(value, old, new) for value in config)
     if not isinstance(config, dict):
@@ -93,7 +95,16 @@ def _enlarge(config, old, new):
 
 
 def _append_means(weight, shape, spellings):
-    """The values of a weight, and behind those of each old token the means of the new ones."""
+    """Return the values of a weight for the model with new tokens, as an array of this `shape`.
+
+    If an axis of `shape` is longer than that of the weight, a mean of old values is appended on
+    this axis for each new token. Otherwise the weight is returned unchanged.
+
+    Args:
+        weight: the weight of the old model.
+        shape: tuple, the shape of the weight in the new model.
+        spellings: list of int32 arrays, the old ids whose mean each new token gets.
+    """
     changed = [k for k, size in enumerate(shape) if weight.shape[k] != size]
     if not changed:
         return weight

@@ -1,4 +1,4 @@
-"""Normalizers: from scores to weights. `normalizer(scores, mask)` keeps the shape (B, N, T, S)."""
+"""Normalizers: they convert scores (B, N, T, S) and a mask to attention weights (B, N, T, S)."""
 
 from keras_attention.core import part
 from keras_attention.normalizers.activation import Activation
@@ -22,13 +22,14 @@ NAMES = {
 
 
 def get(identifier, dtype=None):
-    """Return the normalizer that `identifier` means: a normalizer, its name, its config, or None.
+    """Return the normalizer that `identifier` describes.
 
-    ```python
-    import keras_attention as ka
+    Args:
+        identifier: a normalizer, a name in `NAMES`, or the config of a normalizer. None returns
+            None.
+        dtype: ignored for the normalizers of this package, which have no weights.
 
-    assert ka.normalizers.get("sparsemax") == ka.normalizers.Sparsemax()
-    ```
+    Example: `ka.normalizers.get("sparsemax") == ka.normalizers.Sparsemax()`
     """
     return part.get(identifier, names=NAMES, family="normalizer", base=Normalizer, dtype=dtype)
 

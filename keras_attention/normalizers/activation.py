@@ -1,4 +1,4 @@
-"""The activation normalizer: any function of each score."""
+"""The activation normalizer: any function, such as a Keras activation, of the scores."""
 
 import collections.abc
 import dataclasses
@@ -23,14 +23,14 @@ KNOWN = sorted(
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Activation(Normalizer, Part):
-    """`weights = fn(s)`, and zero where the mask hides keys, whatever `fn` gives there.
+    """Applies any function to the scores s: `weights = fn(s)`. The weights of hidden keys are zero.
 
     Args:
-        fn: name of a Keras activation, or a function from scores to weights of the same shape,
-            registered with `keras.saving.register_keras_serializable` if it is to be saved. It also
-            sees masked scores, around -1e9, and must be finite there.
+        fn: name of a Keras activation, or a function that maps scores to weights of the same shape.
+            Its result must be finite for masked scores, which are about -1e9. To save a model with
+            your own function, register it with `keras.saving.register_keras_serializable`.
 
-    Masking: as in `Normalizer`.
+    Masking: the weights of hidden keys are exactly zero.
 
     ```python
     import numpy as np

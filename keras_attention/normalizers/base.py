@@ -1,4 +1,4 @@
-"""The base class of normalizers, with exact zeros where the mask hides keys."""
+"""The base class of normalizers, which sets the weights of hidden keys to exactly zero."""
 
 import keras
 from keras import ops
@@ -7,46 +7,50 @@ from keras_attention.core import scope
 
 
 class Normalizer:
-    """Turns scores into weights: `normalizer(scores, mask)`, over the last axis.
+    """Base class of normalizers, which turn scores into attention weights over the last axis.
 
-    A subclass defines `normalize` for float32 scores; this class applies the mask. It adds a large
-    negative number to masked scores and multiplies the weights by the mask: masked weights are
-    exact zeros, and a row without visible keys gets zeros with zero gradient.
+    A normalizer is called as `normalizer(scores, mask)`. A subclass defines `normalize` for float32
+    scores. This base class adds a large negative number to masked scores, and multiplies the
+    resulting weights by the mask. The weights of masked keys are therefore exactly zero. If a query
+    sees no key, all its weights and gradients are zero.
 
-    Inside `scope.Export(mask_constant=-100.0)` that number is -100, for int8: an unmasked score far
-    below it then loses its weight to masked ones.
+    Inside `scope.Export(mask_constant=-100.0)`, which is used for int8 quantization, this number is
+    -100. Unmasked scores far below -100 would then lose their weight to masked ones.
 
     Call arguments:
         scores: float, (B, N, T, S) or any shape of rank 4 or less.
         mask: bool, True = may attend, broadcastable to the scores' shape, or None.
 
     Returns:
-        The weights, in the scores' shape and dtype (Keras's float dtype for integers), computed in
-        float32.
+        The weights, in the shape and dtype of the scores. They are computed in float32. For integer
+        scores they have Keras's default float dtype.
     """
 
     def __init_subclass__(cls, **kwargs):
-        """Keep a normalizer that computes something else from inheriting exponents."""
+        """Reset `exponents` in a subclass that computes weights in another way than its parent."""
         super().__init_subclass__(**kwargs)
         if {"normalize", "__call__"} & set(vars(cls)) and "exponents" not in vars(cls):
             cls.exponents = None
 
     temperature = 1.0
-    """The number that `normalize` divides masked scores by."""
+    """The number by which `normalize` divides the masked scores."""
 
     exponents = None
-    """For a normalizer that is a softmax of changed scores: `exponents(scores)`, what `exp` is of.
+    """A method that maps unmasked float32 scores to exponents e, or None.
 
-    Float32 scores to float32 exponents, before the mask: `weights = exp(e) / (exp(sink) + sum
-    exp(e))` can be added up key by key. None for all others.
+    Normalizers of the form `weights = exp(e) / (exp(sink) + sum exp(e))` define it, because their
+    sums can be accumulated key by key. Other normalizers have None.
     """
 
     sink = None
-    """Of one with `exponents`: one more exponent, a number or float32 (N,). None for none."""
+    """An additional exponent in the denominator, a number or float32 (N,), or None.
+
+    Only normalizers with `exponents` may have one.
+    """
 
     def __call__(self, scores, mask=None):
         dtype = keras.backend.result_type(scores.dtype, float)
-        if 0 in scores.shape:  # empty, without a maximum
+        if 0 in scores.shape:  # empty scores have no maximum
             return ops.cast(scores, dtype)
         scores = self.prepare(ops.cast(scores, "float32"))
         if mask is None:
@@ -56,9 +60,10 @@ class Normalizer:
         return ops.cast(self.normalize(scores, allowed) * allowed, dtype)
 
     def loose(self, scores, mask):
-        """Return the weights; those of a row without visible keys may be anything.
+        """Compute the weights as a call does, but with arbitrary weights for queries without keys.
 
-        For kernels that clear the output of such rows: it saves a pass over the weights.
+        `scores` and `mask` are those of the call. Kernels that set the output of such queries to
+        zero later use this method, to save a pass over the weights.
         """
         return self(scores, mask)
 
@@ -67,22 +72,26 @@ class Normalizer:
         return scope.mask_constant() * self.temperature
 
     def prepare(self, scores):
-        """Changes the scores before the mask; by default not at all."""
+        """Transform the scores before they are masked. By default they are unchanged."""
         return scores
 
     def normalize(self, scores, allowed):
-        """Return the weights of float32 scores, in which masked scores are very low.
+        """Compute the weights of float32 scores. Masked scores are already very low.
 
-        `allowed` is the mask as 0.0 and 1.0, broadcastable to the scores, or None.
+        `allowed` is the mask as floats 0.0 and 1.0, broadcastable to the scores, or None.
         """
         raise NotImplementedError(f"{type(self).__name__}.normalize")
 
 
 def count_allowed(scores, allowed):
-    """Return the number of visible keys of each row, at least 1: a number or float32 (..., 1)."""
+    """Count the keys that each query sees, at least 1: float32 (..., 1).
+
+    `scores` is (..., S), one for each of S keys. `allowed` is the mask as floats 0.0 and 1.0. If it
+    is None, return S, a scalar.
+    """
     length = ops.shape(scores)[-1]
     if allowed is None:
         return ops.cast(length, "float32")
-    # A mask of width 1 is for all keys.
+    # A mask of width 1 applies to all keys.
     repeats = ops.cast(length // ops.shape(allowed)[-1], "float32")
     return ops.maximum(ops.sum(allowed, axis=-1, keepdims=True) * repeats, 1.0)

@@ -1,4 +1,4 @@
-"""Entmax: a family from softmax over sparsemax to sparser weights."""
+"""Entmax: a family of normalizers from softmax to sparsemax and beyond."""
 
 import dataclasses
 
@@ -18,17 +18,18 @@ TINY = 1e-30
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Entmax(Normalizer, Part):
-    """`weights = max(0, (α - 1) s - τ)^(1 / (α - 1))`, τ such that they sum to 1.
+    """Entmax, a family of normalizers from softmax to sparsemax (Peters, Niculae & Martins, 2019).
 
-    Peters, Niculae & Martins (2019). Towards α = 1 it is softmax; at α = 2 it is sparsemax; the
-    larger α, the fewer keys get weight. For 1.5 and 2 it is exact, by sorting (algorithm 2); for
-    other α, bisection finds τ beyond the resolution of float32, in 52 passes over the scores. The
-    gradient is exact, and finite where weights are 0.
+    For scores s, `weights = max(0, (α - 1) s - τ)^(1 / (α - 1))`, where τ makes the weights sum
+    to 1. The larger α is, the fewer keys get weight: the limit α = 1 is softmax, and α = 2 is
+    sparsemax. For α = 1.5 and 2, an exact algorithm sorts the scores
+    (algorithm 2). For other values, bisection finds τ to float32 precision in 52 passes over the
+    scores. The gradient is exact, and finite for weights of 0.
 
     Args:
-        alpha: float above 1.
+        alpha: float greater than 1, α.
 
-    Masking: as in `Normalizer`.
+    Masking: the weights of hidden keys are exactly zero.
 
     ```python
     import numpy as np
@@ -66,10 +67,11 @@ def _entmax(scores, alpha):
             seen = above
             if upstream is None:
                 upstream = args[0]
-            else:  # PyTorch gives the scores again, and differentiates by these only
+            else:  # PyTorch passes the scores again, and differentiates only with respect to these
                 seen = _with_gradient(above, scale(args[0]), power)
             slope = _slope(seen, power)
-            # Relative to the steepest key: a huge slope then multiplies an exact number.
+            # First subtract the mean of the steepest keys, so that huge slopes cause no rounding
+            # errors.
             steepest = ops.cast(slope >= ops.max(slope, axis=-1, keepdims=True), "float32")
             upstream = upstream - _mean(upstream, steepest)
             return slope * (upstream - _mean(upstream, slope))
@@ -80,7 +82,10 @@ def _entmax(scores, alpha):
 
 
 def _slope(above, power):
-    """Return the derivative of `above ** power`, divided by the power. It is 0 for weights of 0."""
+    """Return the derivative of `above ** power`, divided by `power`. It is 0 where `above` is 0.
+
+    `above` is max(0, scores - τ), and `power` is 1 / (α - 1).
+    """
     positive = ops.where(above > 0, ops.maximum(above, TINY), 1.0)
     return ops.sign(above) * _power(positive, power - 1.0)
 
@@ -91,7 +96,7 @@ def _weigh(above, power):
 
 
 def _total(x):
-    """Return the sum of non-negative numbers, kept above 0 for rows without support."""
+    """Return the row sums of a non-negative tensor, at least `TINY`, for rows of zeros."""
     return ops.maximum(ops.sum(x, axis=-1, keepdims=True), TINY)
 
 
@@ -104,17 +109,18 @@ def _power(x, exponent):
 
 
 def _above_by_sorting(scores):
-    """Return `max(0, s - τ)` at α = 1.5, for scores (α - 1) s whose highest is 0.
+    """Compute `max(0, scores - τ)` for α = 1.5, by sorting.
 
-    If the k highest get weight, τ solves `sum (s - τ)² = 1` over them; k is the largest for which
-    the k-th is above that τ, and τ grows up to there.
+    `scores` are multiplied by α - 1, and the maximum of each row is 0. If the k highest scores get
+    weight, τ is the solution of `sum (scores - τ)² = 1` over them. τ grows with k as long as the
+    k-th score is above it, so the largest τ is the result.
     """
     ordered, ranks = sort_descending(scores)
-    height = ordered + 1.0  # scores and τ near -1, where many keys share the weight
+    height = ordered + 1.0  # more precise if many keys share the weight, as s and τ are near -1
     mean = ops.cumsum(height, axis=-1) / ranks
     spread = ops.cumsum(ops.square(height), axis=-1) / ranks - ops.square(mean)
     tau = mean - ops.sqrt(ops.relu(1.0 / ranks - spread)) - 1.0
-    tau = tau - 2.0 * ops.cast(tau > ordered, "float32")  # excluded from the maximum: τ is above -1
+    tau = tau - 2.0 * ops.cast(tau > ordered, "float32")  # too low to be the maximum
     tau = ops.max(tau, axis=-1, keepdims=True)
     for _ in range(CORRECTIONS):
         tau = tau + _correction(ops.relu(scores - tau))
@@ -122,10 +128,10 @@ def _above_by_sorting(scores):
 
 
 def _correction(above):
-    """Return the change of τ after which the squares sum to 1: the lower root of a parabola.
+    """Compute the change of τ for which the squares of `above` sum to 1: the root of a parabola.
 
-    A running sum over thousands of keys, or the difference of two, has errors larger than the
-    weights; this sum of small numbers can err only in which keys are above τ.
+    This removes the rounding errors of running sums over thousands of keys. Such errors are larger
+    than the weights, but the errors of this sum of small values are not.
     """
     size = ops.sum(ops.sign(above), axis=-1, keepdims=True)
     total = ops.sum(above, axis=-1, keepdims=True)
@@ -135,11 +141,12 @@ def _correction(above):
 
 
 def _above_by_halving(scores, power):
-    """Return `max(0, s - τ)` for scores (α - 1) s whose highest is 0.
+    """Compute `max(0, scores - τ)` by bisection, where `power` is 1 / (α - 1).
 
-    First it halves the interval [0, 1] of the highest weight, `(-τ)^power`, whose scale suits every
-    α; then the rest of τ below the resolution of float32. Above α = 2, a small weight is a root of
-    its distance to τ: these distances are small, exact differences to which that rest is added.
+    `scores` are multiplied by α - 1, and the maximum of each row is 0. The first bisection finds
+    the highest weight, `(-τ)^power`, in [0, 1]. The second finds a correction of τ that is smaller
+    than the resolution of float32, and adds it to the differences scores - τ. For α > 2, such small
+    differences matter, because a weight is a root of its difference.
     """
     coarse, fine = HALVINGS
     zero = ops.zeros_like(ops.max(scores, axis=-1, keepdims=True))
@@ -147,15 +154,15 @@ def _above_by_halving(scores, power):
     depth = ops.power(highest, 1.0 / power)
     gap = ops.power(highest + 2.0**-coarse, 1.0 / power) - depth + 2.0**-21 / power * depth
     above = scores + depth
-    rest = _halve(lambda rest: above + rest, power, zero, gap, fine)
-    return _with_gradient(ops.relu(above + rest), scores, power)
+    correction = _halve(lambda x: above + x, power, zero, gap, fine)
+    return _with_gradient(ops.relu(above + correction), scores, power)
 
 
 def _with_gradient(above, scores, power):
-    """Return `above`, max(0, s - τ), with gradients to the scores of up to third order.
+    """Return `above`, the values max(0, scores - τ), with gradients up to third order.
 
-    They do not lead through the search for τ. Two of Newton's steps keep the sum of the weights as
-    it is when scores move: they add 0, and have the derivatives of τ.
+    The search for τ is not differentiated. Instead, two steps of Newton's method for the sum of the
+    weights are added. Their value is 0, and their derivatives are those of τ.
     """
     above = ops.stop_gradient(above)
     positive = ops.sign(above)
@@ -169,7 +176,11 @@ def _with_gradient(above, scores, power):
 
 
 def _halve(above_at, power, low, step, times):
-    """Find the largest x, from `low` in halved steps, where `above_at(x)` sums to 1."""
+    """Find by bisection the largest x for which the weights of `above_at(x)` sum to at most 1.
+
+    `above_at` is a function from x (..., 1) to scores - τ, of which the weights are a power. The
+    search starts at `low`, and halves `step` after each of `times` steps.
+    """
 
     def halve(i, state):
         low, step = state

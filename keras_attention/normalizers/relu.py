@@ -13,16 +13,15 @@ from keras_attention.normalizers.base import Normalizer, count_allowed
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class ReLU(Normalizer, Part):
-    """`weights = max(0, s)`, or that over the length (Wortsman et al., 2023, section 3).
+    """ReLU of scores s: `weights = max(0, s)`, or `max(0, s) / length` (Wortsman et al., 2023).
 
-    Keys do not compete: rows need not sum to 1. With `divide_by_length`, the paper's form,
-    weights shrink with the number of keys. The length is the number of the row's visible keys, so
-    that padding, and later tokens in causal attention, change nothing.
+    The weights of a query need not sum to 1. The length is the number of keys that the query sees,
+    so padding, or later tokens in causal attention, do not change the weights.
 
     Args:
-        divide_by_length: bool; False is the plain positive part.
+        divide_by_length: bool, whether to divide by the length, as in the paper.
 
-    Masking: as in `Normalizer`.
+    Masking: the weights of hidden keys are exactly zero.
 
     ```python
     import numpy as np

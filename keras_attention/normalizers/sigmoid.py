@@ -1,4 +1,4 @@
-"""The sigmoid normalizer: a weight for each key, independent of the others."""
+"""The sigmoid normalizer: the weight of a key does not depend on other keys."""
 
 import dataclasses
 
@@ -13,16 +13,16 @@ from keras_attention.normalizers.base import Normalizer, count_allowed
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Sigmoid(Normalizer, Part):
-    """`weights = 1 / (1 + exp(-(s + b)))` (Ramapuram et al., 2024).
+    """Sigmoid of scores s: `weights = 1 / (1 + exp(-(s + b)))` (Ramapuram et al., 2024).
 
-    Keys do not compete: rows need not sum to 1. With `bias="-log_length"`, the paper's advice, sums
-    start near 1. The length is the number of the row's visible keys, so that padding, and later
-    tokens in causal attention, change nothing.
+    The weights of a query need not sum to 1. With `bias="-log_length"`, as the paper recommends,
+    their sums are near 1 at the start of training. The length is the number of keys that the query
+    sees, so padding, or later tokens in causal attention, do not change the weights.
 
     Args:
-        bias: float, b itself, or `"-log_length"`.
+        bias: float, b, or `"-log_length"` for the negative logarithm of the length.
 
-    Masking: as in `Normalizer`.
+    Masking: the weights of hidden keys are exactly zero.
 
     ```python
     import numpy as np

@@ -1,4 +1,4 @@
-"""Softmax, with temperature, soft cap, and one more zero score (plus one)."""
+"""Softmax, with an optional temperature, soft cap, and 1 in the denominator."""
 
 import dataclasses
 
@@ -9,22 +9,22 @@ from keras_attention.core import checks, scope
 from keras_attention.core.part import Part
 from keras_attention.normalizers.base import Normalizer
 
-LEAST_OF_EXP = -1e4  # below it exp is zero in float32, also after scores are added
+LEAST_OF_EXP = -1e4  # exp of a lower number is zero in float32, even if a score is added to it
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Softmax(Normalizer, Part):
-    """`weights = exp(s) / sum exp(s)` (Vaswani et al., 2017, equation 1).
+    """Softmax of scores s: `weights = exp(s) / sum exp(s)` (Vaswani et al., 2017, equation 1).
 
     Args:
-        temperature: float above 0; the scores are divided by it, after `soft_cap`.
-        soft_cap: float above 0, or None. Scores become `soft_cap · tanh(s / soft_cap)`, before the
-            mask (Gemma 2, 2024, section 2).
-        plus_one: bool. `exp(s) / (1 + sum exp(s))`, so that a head may attend to nothing much
-            (Miller, 2023, "Attention is off by one"): rows sum to less than 1.
+        temperature: positive float, by which scores are divided, after `soft_cap`.
+        soft_cap: positive float, or None. Before they are masked, scores are limited to
+            `soft_cap · tanh(s / soft_cap)` (Gemma 2, 2024, section 2). None does not limit them.
+        plus_one: bool, whether to compute `exp(s) / (1 + sum exp(s))`, so that weights may sum to
+            less than 1 (Miller, 2023, "Attention is off by one").
 
-    Masking: as in `Normalizer`.
+    Masking: the weights of hidden keys are exactly zero.
 
     ```python
     import numpy as np
@@ -43,8 +43,7 @@ class Softmax(Normalizer, Part):
 
     def __post_init__(self):
         checks.check_number(self, "temperature", above=0)
-        if self.soft_cap is not None:
-            checks.check_number(self, "soft_cap", above=0)
+        checks.check_number(self, "soft_cap", above=0, optional=True)
         checks.check_choice(self, "plus_one", (True, False))
 
     def loose(self, scores, mask):
@@ -68,20 +67,24 @@ class Softmax(Normalizer, Part):
         return 0.0 if self.plus_one else None
 
     def normalize(self, scores, allowed):
-        # Not in `prepare`: TensorFlow fuses product · scale + mask, in this order, slowly.
+        # Not in `prepare`, where TensorFlow would fuse product · scale + mask, which is slow.
         scores = scores if self.temperature == 1 else scores / self.temperature
         return softmax_with_sink(scores, 0.0) if self.plus_one else softmax(scores)
 
 
 def softmax(scores):
-    """Softmax over the last axis, without the warning of Keras's own for a single key."""
+    """Compute the softmax over the last axis, without Keras's warning for a single key."""
     if scores.shape[-1] == 1:
-        return 1.0 + 0.0 * scores  # with a gradient, of zero
+        return 1.0 + 0.0 * scores  # ones with a gradient of zero
     return ops.softmax(scores, axis=-1)
 
 
 def softmax_with_sink(scores, sink):
-    """Softmax over the last axis and one more score, `sink`, that belongs to no key."""
+    """Compute the softmax over the last axis with an additional score, `sink`.
+
+    The sink, a number or a tensor (1, N, 1, 1), takes part in the denominator. Its own weight is
+    dropped.
+    """
     highest = ops.maximum(ops.max(scores, axis=-1, keepdims=True), sink)
     highest = ops.stop_gradient(highest)
     exponentials = ops.exp(scores - highest)

@@ -1,4 +1,4 @@
-"""Sparsemax: the projection of the scores onto the simplex."""
+"""Sparsemax: the projection of the scores onto the probability simplex."""
 
 import dataclasses
 
@@ -12,12 +12,13 @@ from keras_attention.normalizers.base import Normalizer
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Sparsemax(Normalizer, Part):
-    """The point of the simplex nearest to the scores (Martins & Astudillo, 2016).
+    """Sparsemax of scores s: `weights = max(0, s - τ)`, with sum 1 (Martins & Astudillo, 2016).
 
-    `weights = max(0, s - τ)`, τ such that they sum to 1: low scores get exactly 0. Weights and
-    gradient are exact, by sorting (algorithm 1).
+    τ is the number for which the weights of a query sum to 1. The weights are the point of the
+    probability simplex that is nearest to the scores. Low scores get a weight of exactly 0. Weights
+    and gradient are exact, and computed by sorting (algorithm 1).
 
-    Masking: as in `Normalizer`.
+    Masking: the weights of hidden keys are exactly zero.
 
     ```python
     import numpy as np
@@ -33,44 +34,44 @@ class Sparsemax(Normalizer, Part):
 
 
 def sparsemax(scores):
-    """Sparsemax of float32 scores over the last axis."""
+    """Compute the sparsemax of float32 scores over the last axis."""
     scores = subtract_highest(scores)
     fixed = ops.stop_gradient(scores)
     tau = _correct_threshold(fixed, compute_threshold(fixed))
-    # With a known support, τ is linear in the scores: its derivative is the exact gradient.
+    # For a fixed set of keys with weight, τ is linear in the scores, so this gradient is exact.
     return ops.relu(scores - _correct_threshold(scores, tau))
 
 
 def compute_threshold(scores):
-    """Return τ of scores whose highest is 0: the largest of (sum of the k highest - 1) / k."""
+    """Compute τ of scores with maximum 0: the largest (sum of k highest scores - 1) / k."""
     ordered, ranks = sort_descending(scores)
     return ops.max((ops.cumsum(ordered, axis=-1) - 1.0) / ranks, axis=-1, keepdims=True)
 
 
 def _correct_threshold(scores, tau):
-    """Return the τ that makes the weights of the scores above `tau` sum to 1.
+    """Return `tau`, corrected so that the weights of all scores above it sum to exactly 1.
 
-    A running sum over thousands of keys has errors larger than their weights.
+    This removes the rounding errors of running sums over thousands of keys.
     """
     size = ops.sum(ops.cast(scores > tau, "float32"), axis=-1, keepdims=True)
     excess = ops.sum(ops.relu(scores - tau), axis=-1, keepdims=True) - 1.0
-    return tau + excess / ops.maximum(size, 1.0)  # no support: see subtract_highest
+    return tau + excess / ops.maximum(size, 1.0)  # size may be 0: see subtract_highest
 
 
 def subtract_highest(scores):
-    """Return the scores with each row's highest moved to 0.
+    """Return scores minus the maximum of each row.
 
-    The highest may differ from 0 by the resolution of float32, 64 in rows where all is masked,
-    because a compiler may round the maximum differently. Such rows then have no support.
+    A compiler may round differently, so that the new maximum is not exactly 0. In a row with only
+    masked keys, the difference can then be as large as 64. No key of such a row may get weight.
     """
     return scores - ops.stop_gradient(ops.max(scores, axis=-1, keepdims=True))
 
 
 def sort_descending(scores):
-    """Sort scores (highest 0) in descending order, and return their ranks 1, 2, ... too.
+    """Return scores with maximum 0 in descending order, and their ranks 1, 2, ...
 
-    Scores of -1 or less get no weight; clipped to -1, masked scores of -1e9 do not swamp the sums
-    of the others.
+    Scores of -1 or less get no weight, and are clipped to -1, so that masked scores of -1e9 do not
+    make sums imprecise.
     """
     ordered = -ops.sort(-ops.maximum(scores, -1.0), axis=-1)
     return ordered, ops.arange(1, ops.shape(scores)[-1] + 1, dtype="float32")

@@ -1,4 +1,4 @@
-"""Top-k softmax: softmax over the k highest scores of a row."""
+"""Top-k softmax: softmax over the k highest scores of each query."""
 
 import dataclasses
 
@@ -14,15 +14,16 @@ from keras_attention.normalizers.softmax import softmax
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class TopK(Normalizer, Part):
-    """Softmax over the k highest scores of a row, zero elsewhere (Gupta et al., 2021).
+    """Softmax over the k highest scores of a query. Other weights are 0 (Gupta et al., 2021).
 
-    All scores equal to the k-th highest are kept, so that the order of the keys does not matter:
-    with ties, more than k keys get weight. A row of fewer than k keys gets plain softmax.
+    All scores equal to the k-th highest are included, so more than k keys get weight if there are
+    ties. If there are fewer than k keys, this is the ordinary softmax.
 
     Args:
-        k: int, at least 1; may be larger than the number of keys.
+        k: int, at least 1, the number of keys that get weight. It may be larger than the number of
+            keys.
 
-    Masking: as in `Normalizer`; masked keys take no place among the k.
+    Masking: the weights of hidden keys are exactly zero, and they are never among the k.
 
     ```python
     import numpy as np
@@ -40,9 +41,9 @@ class TopK(Normalizer, Part):
         checks.check_whole_numbers(self, "k")
 
     def normalize(self, scores, allowed):
-        length = ops.shape(scores)[-1]  # an int where it is known, else a tensor
+        length = ops.shape(scores)[-1]  # an int if it is static, otherwise a tensor
         k = min(self.k, length) if isinstance(length, int) else ops.minimum(self.k, length)
         highest, _ = ops.top_k(ops.stop_gradient(scores), k)
-        kept = ops.cast(scores >= ops.min(highest, axis=-1, keepdims=True), "float32")
-        weights = softmax(scores) * kept
+        is_among = ops.cast(scores >= ops.min(highest, axis=-1, keepdims=True), "float32")
+        weights = softmax(scores) * is_among
         return weights / ops.sum(weights, axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Positions: they add to tokens, rotate queries and keys, or add to scores, in float32."""
+"""Position encodings, which add to tokens, rotate queries and keys, or add to scores."""
 
 from keras_attention.core import part
 from keras_attention.positions import scalings
@@ -37,7 +37,12 @@ NAMES = {
 
 
 def get(identifier, dtype=None):
-    """Return the position for a position, its name, its config, None, or a list of those.
+    """Return the position encoding that `identifier` describes.
+
+    Args:
+        identifier: a position encoding, a name in `NAMES`, or its config. None returns None. A list
+            of these returns their combination, a `CombinedPositions`.
+        dtype: dtype policy for position encodings with weights, if they are created from a name.
 
     ```python
     import keras_attention as ka

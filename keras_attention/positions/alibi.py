@@ -1,4 +1,4 @@
-"""ALiBi: a penalty on distance, with fixed or learned slopes."""
+"""ALiBi: a penalty proportional to the distance, with fixed or learned slopes."""
 
 import dataclasses
 import math
@@ -17,16 +17,16 @@ from keras_attention.positions.relative_scores import check_heads
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class ALiBi(Position, Part):
-    """Subtracts the distance from the scores, times a slope for each head (Press et al., 2022).
+    """Subtracts the distance times a slope per head from the scores (Press et al., 2022).
 
-    bias = -m |i - j|. The slopes m of N heads are 2^(-8/N), 2^(-16/N), ..., 2^(-8) for a power of
-    two. Otherwise they are those of the power below, then every other one of the power above, as in
-    the paper's code.
+    `bias = -m |i - j|` for query i and key j, with a slope m for each head. If the number of heads
+    N is a power of two, the slopes are 2^(-8/N), 2^(-16/N), ..., 2^(-8). Otherwise, as in the
+    paper's code, the first slopes are those for the next lower power of two. The remaining heads
+    get every other slope for the next higher power of two.
 
     Args:
-        causal: False for the symmetric form, True for the paper's form with a causal mask,
-            -m max(i - j, 0). It is the same up to the query, and later keys, which the mask hides,
-            have no bias.
+        causal: bool. False is the symmetric form, True the paper's form for causal attention,
+            `-m max(i - j, 0)`. Both forms differ only for later keys, which a causal mask hides.
 
     ```python
     import numpy as np
@@ -52,14 +52,18 @@ class ALiBi(Position, Part):
 
 
 def compute_distance_penalty(query_positions, key_positions, query, key, causal):
-    """Compute -|i - j|, or -max(i - j, 0): float32 (1 or B, 1, T, S)."""
+    """Compute -|i - j|, or -max(i - j, 0) if `causal`: float32 (1 or B, 1, T, S).
+
+    i are the `query_positions` and j the `key_positions`, int (T,) or (B, T), and (S,) or (B, S).
+    None means 0, 1, 2, ... for the length of `query` (B, T, N, H) or `key` (B, S, K, H).
+    """
     ahead = distances(*count_queries_and_keys(query_positions, key_positions, query, key))
     return ops.cast(ops.minimum(ahead, 0) if causal else -ops.abs(ahead), "float32")
 
 
 def compute_slopes(num_heads):
-    """Compute the slope of each head, NumPy float64 (num_heads,)."""
-    power = 2 ** int(math.log2(num_heads))  # the power of two at or below
+    """Compute the slope of each head in `ALiBi`: NumPy float64 (num_heads,)."""
+    power = 2 ** int(math.log2(num_heads))  # the largest power of two up to num_heads
     own = 2.0 ** (-8.0 * np.arange(1, power + 1) / power)
     between = 2.0 ** (-8.0 * np.arange(1, 2 * power + 1, 2) / (2 * power))
     return np.concatenate([own, between[: num_heads - power]])
@@ -69,11 +73,11 @@ def compute_slopes(num_heads):
 class LearnedALiBi(WeightedBias):
     """`ALiBi` with learned slopes (Press et al., 2022, section 3).
 
-    Their logarithms are learned, so slopes stay positive.
+    The weight `log_slopes` (N,) holds the logarithms of the slopes, so slopes are always positive.
 
     Args:
-        causal: bool, as in `ALiBi`.
-        initializer: of the logarithms (N,). None starts from ALiBi's slopes.
+        causal: bool, whether the distance of later keys counts as 0.
+        initializer: initializer of `log_slopes`. None starts with the slopes of `ALiBi`.
 
     ```python
     import numpy as np

@@ -1,4 +1,4 @@
-"""The base classes of positions: `Position`, and `Weighted` for those with weights."""
+"""Base classes of position encodings: `Position`, and `Weighted` for encodings with weights."""
 
 import keras
 
@@ -9,20 +9,22 @@ ROLES = ("embed", "rotate", "bias")
 
 
 class Position:
-    """Encodes where a token is, in one or more of three roles.
+    """Base class of position encodings, which have one or more of three roles.
 
-    *embed* adds to the tokens before the first layer, *rotate* rotates queries and keys, *bias*
-    adds to the scores. `roles` names the roles of a class, so that a builder passes each part to
-    the layer that uses it (`for_role`). Other roles have no effect. Everything is computed in
-    float32 and cast to the tokens' dtype at the end: bfloat16 cannot count past 256.
+    The role *embed* adds to the tokens before the first layer, *rotate* rotates queries and keys,
+    and *bias* adds to the scores. The class attribute `roles` lists the roles of an encoding, so
+    that a model can pass it to the layers that need it. The methods of all other roles do nothing.
+    Everything is computed in float32 and cast to the tokens' dtype at the end, because bfloat16
+    cannot represent all integers above 256.
 
-    Positions are int tensors (T,) or (B, T) that count from 0. None means 0, 1, 2, ... With a
-    cache, a memory or packed documents they tell where the tokens are, and keys may have others
-    than queries.
+    The arguments called positions are int tensors (T,) or (B, T) that count from 0. None means
+    0, 1, 2, ... or, while a model decodes with a cache, the positions of the new tokens. Pass
+    positions for packed documents, or if the tokens follow a memory. Keys may have different
+    positions from queries.
 
-    A position without weights is a frozen dataclass under `Position` and `Part`. One with weights
-    is a `Weighted`, which its owner builds with (B, T, D) for embed and (B, T, N, H) for the other
-    roles.
+    To write an encoding without weights, subclass `Position` and `Part` as a frozen dataclass. To
+    write an encoding with weights, subclass `Weighted`. The layer that uses the encoding calls its
+    `build` with the shape (B, T, D) for *embed* and (B, T, N, H) for the other roles.
 
     ```python
     import dataclasses
@@ -52,17 +54,18 @@ class Position:
     roles = frozenset()
 
     def check_length(self, length, exact=True):
-        """Raise a ValueError if the position does not fit a sequence of `length` tokens.
+        """Raise a ValueError if the encoding does not fit a sequence of `length` tokens.
 
-        Layers call it if the caller gives no positions. Most positions fit any length.
+        Layers call this method if the caller passes no positions. Most encodings fit any length.
 
         Args:
-            length: int, or None if unknown until a graph runs.
-            exact: bool, whether the sequence must be whole, not only its beginning.
+            length: int, or None if it is unknown until a graph runs.
+            exact: bool, whether the sequence must be complete. If False, it may be shorter, such as
+                the beginning of an image.
         """
 
     def embed(self, x, positions=None):
-        """Add positions to tokens `x` (B, T, D), in the dtype of `x`."""
+        """Add the encoding of `positions` to tokens `x` (B, T, D), in the dtype of `x`."""
         return x
 
     def rotate(self, x, positions=None):
@@ -70,46 +73,42 @@ class Position:
         return x
 
     def rotate_key(self, x, positions=None):
-        """Rotate keys `x` (B, S, K, H), by default as `rotate`."""
+        """Rotate keys `x` (B, S, K, H) by their positions. By default this is `rotate`."""
         return self.rotate(x, positions)
 
     def bias(self, query_positions, key_positions, query, key=None):
-        """Compute the bias added to the scores.
+        """Compute the bias added to the scores: float32 (1 or B, N, T, S), or None.
 
         Args:
-            query_positions: int (T,) or (B, T). None counts along the query.
-            key_positions: int (S,) or (B, S). None counts along the key, or means self-attention if
-                there is no key.
-            query: (B, T, N, H), after `rotate`, for N and for biases that depend on content.
-            key: (B, S, N or K, H), after `rotate`, for biases that depend on content.
-
-        Returns:
-            float32 (1 or B, N, T, S), or None.
+            query_positions: int (T,) or (B, T). None means 0 to T - 1.
+            key_positions: int (S,) or (B, S). None means 0 to S - 1. If `key` is None too, keys
+                have the positions of the queries.
+            query: (B, T, N, H), after `rotate`. It determines N, and biases may depend on it.
+            key: (B, S, N or K, H), after `rotate`, for biases that depend on the keys, or None.
         """
         return None
 
     def values(self, query_positions, key_positions, weights):
-        """Compute the term added to the attention's output, if values have vectors.
+        """Compute the term added to the attention's output: float32 (B, T, N, Hv), or None.
 
         Args:
-            query_positions, key_positions: as for `bias`.
-            weights: (B, N, T, S), after dropout.
-
-        Returns:
-            float32 (B, T, N, Hv), or None.
+            query_positions: int (T,) or (B, T). None means 0 to T - 1.
+            key_positions: int (S,) or (B, S). None means 0 to S - 1.
+            weights: (B, N, T, S), the attention weights after dropout.
         """
         return None
 
 
 class Weighted(IntegerInputs, Position, LayerPart):
-    """A position with weights, which stay float32 under every policy.
+    """Base class of position encodings with weights, which stay float32 under every dtype policy.
 
-    A subclass is registered, adds its tables in `build`, and names the arguments of its constructor
-    in `own_arguments`, for `get_config`. Unknown keys of a config are an error.
+    A subclass creates its weights in `build` by `add_table`. It lists its constructor arguments in
+    `own_arguments`, so that `get_config` includes them. Register the subclass, so that it can be
+    loaded. `from_config` raises an error for unknown keys.
 
     Args:
-        initializer: of the weights. None is the normal distribution with deviation 0.02 of BERT and
-            ViT.
+        initializer: initializer of the weights. None uses a normal distribution with standard
+            deviation 0.02, as in BERT and ViT.
 
     ```python
     import numpy as np
@@ -135,6 +134,8 @@ class Weighted(IntegerInputs, Position, LayerPart):
     ```
     """
 
+    own_arguments = ("initializer",)
+
     def __init__(self, initializer=None, **kwargs):
         super().__init__(**kwargs)
         if initializer is None:
@@ -142,10 +143,16 @@ class Weighted(IntegerInputs, Position, LayerPart):
         self.initializer = keras.initializers.get(initializer)
 
     def add_table(self, shape, name="table", initializer=None):
-        """Add a trainable float32 weight that mixed precision leaves unchanged."""
+        """Add a trainable float32 weight that mixed precision does not cast.
+
+        Args:
+            shape: tuple of ints.
+            name: str, the name of the weight.
+            initializer: initializer of the weight. None uses that of the constructor.
+        """
         initializer = self.initializer if initializer is None else initializer
         if isinstance(initializer, keras.initializers.Initializer):
-            # a copy for each: an initializer object draws the same values every time
+            # a copy, because one initializer object returns the same values every time
             initializer = initializer.__class__.from_config(initializer.get_config())
         return self.add_weight(
             name=name, shape=shape, initializer=initializer, dtype="float32", autocast=False
@@ -159,13 +166,9 @@ class Weighted(IntegerInputs, Position, LayerPart):
                 "build() first."
             )
 
-    def get_config(self):
-        initializer = keras.initializers.serialize(self.initializer)
-        return {**super().get_config(), "initializer": initializer}
-
 
 class WeightedEmbedding(Weighted):
-    """A position with weights that adds to tokens.
+    """Base class of position encodings with weights that add to tokens.
 
     Call arguments:
         x: (B, T, D).
@@ -184,11 +187,13 @@ class WeightedEmbedding(Weighted):
 
 
 class WeightedBias(Weighted):
-    """A position with weights that adds to the scores.
+    """Base class of position encodings with weights that add to the scores.
 
     Call arguments:
-        query: (B, T, N, H). key: (B, S, K, H) or None.
-        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S).
+        query: (B, T, N, H).
+        key: (B, S, K, H), or None.
+        query_positions: int (T,) or (B, T), or None for 0, 1, 2, ...
+        key_positions: int (S,) or (B, S), or None for 0, 1, 2, ...
     """
 
     roles = frozenset({"bias"})

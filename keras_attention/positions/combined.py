@@ -1,4 +1,4 @@
-"""Combined positions, and the parts of them that play a role."""
+"""Several position encodings combined into one, and `for_role`, which selects among them."""
 
 import keras
 from keras import ops
@@ -8,16 +8,16 @@ from keras_attention.core.sharing import serialize_shared
 from keras_attention.positions.base import ROLES, Position
 
 
-# The registered name is that of saved models.
+# Saved models contain this registered name, so it must not change.
 @keras.saving.register_keras_serializable(package="keras_attention", name="Several")
 class CombinedPositions(Position, LayerPart):
-    """Several positions as one: they embed and rotate in turn, and their biases are summed.
+    """Several position encodings as one: applied in turn, with their biases summed.
 
-    `get` makes one of a list, so a list works wherever a position is expected. It is a layer,
-    because its parts may be layers, and has every role of its parts.
+    A combination has all roles of its parts. It is a layer, because its parts may be layers. `get`
+    converts a list to a combination, so a list works wherever a position encoding is expected.
 
     Args:
-        parts: list of positions, at least one.
+        parts: list of position encodings, at least one.
 
     ```python
     import numpy as np
@@ -47,9 +47,9 @@ class CombinedPositions(Position, LayerPart):
         fitting = {"embed"} if len(shape) == 3 else {"rotate", "bias"}
         if foreign := [part for part in self.parts if not part.roles & fitting]:
             raise ValueError(
-                f"{foreign[0]!r} does not {' or '.join(sorted(fitting))}, which is all that a "
-                f"position built with shape {tuple(shape)} can do here. Give it to the layer that "
-                "uses it: embed to the embedding, rotate and bias to attention."
+                f"{foreign[0]!r} does not {' or '.join(sorted(fitting))}, but a layer that builds "
+                f"it with shape {tuple(shape)} can do nothing else. Give encodings with the role "
+                "embed to the embedding, and those that rotate or bias to attention."
             )
         for part in self.parts:
             if isinstance(part, keras.layers.Layer) and not part.built:
@@ -100,19 +100,24 @@ class CombinedPositions(Position, LayerPart):
 
 
 def _sum(terms):
-    """Return the sum of the terms that are not None, or None."""
+    """Return the sum of the terms that are not None, or None if all are None."""
     terms = [term for term in terms if term is not None]
     return sum(terms[1:], terms[0]) if terms else None
 
 
 def for_role(position, *roles):
-    """Return the parts of `position` that have one of `roles`, as one position, or None.
+    """Select from a position encoding the parts that have at least one of `roles`.
 
-    A builder takes one `position` argument and passes its parts to the layers that use them.
+    A model has a single argument `position`, which may combine several encodings. Those that add to
+    tokens ("embed") belong to its embedding, and all others to its attention layers.
 
     Args:
-        position: a position or None.
-        roles: "embed", "rotate", "bias".
+        position: a position encoding, a `CombinedPositions`, or None.
+        roles: any of "embed", "rotate" and "bias".
+
+    Returns:
+        A position encoding, a `CombinedPositions` if several parts have one of the roles, or None
+        if no part has.
 
     ```python
     import keras_attention as ka

@@ -18,28 +18,28 @@ from keras_attention.positions.relative_scores import (
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Disentangled(WeightedBias):
-    """Adds content-to-position and position-to-content scores (DeBERTa; He et al., 2021).
+    """Adds content-to-position and position-to-content scores (DeBERTa, He et al., 2021).
 
-    scores + (q · k_r[d] + k · q_r[d]) / √H, where d is the clipped distance i - j, and each head
-    learns vectors k_r and q_r for each d (equation 4: c2p and p2c). The second term of equation 4
-    has j - i. The authors' code has i - j, as this class. In the paper k_r and q_r are products of
-    an embedding, shared by all layers, with a layer's projections. Here they are learned directly,
-    which is the same function, and DeBERTa's products can be loaded into them.
+    The result is `scores + (q · k_r[d] + k · q_r[d]) / √H` (equation 4, terms c2p and p2c), where d
+    is the distance i - j, clipped to `max_distance`. Each head learns a vector k_r and a vector q_r
+    for each d. In the second term, the paper's equation uses j - i, but this class uses i - j, as
+    the authors' code does. In the paper, k_r and q_r are projections of an embedding that all
+    layers share. Here they are learned directly, which can represent the same function, and the
+    products computed from a DeBERTa checkpoint can be loaded into them.
 
-    The paper divides the three terms of the score by √(3H), which keeps the variance of their sum.
-    This class and the score `scaled_dot` divide by √H, and a temperature does the rest: the paper's
-    attention is `MultiHeadAttention(..., position="disentangled",
-    normalizer=Softmax(temperature=3**0.5))`.
+    The paper divides the sum of the score's three terms by √(3H). This class and the score
+    `scaled_dot` divide by √H. To get the paper's attention, also pass
+    `normalizer=Softmax(temperature=3**0.5)`.
 
     Args:
-        max_distance: int, k in the paper: larger distances count as this one.
-        num_buckets: int, buckets for the distances of one direction. None is `max_distance`, one
-            for each, as in the first DeBERTa. With fewer, the first half are exact and the rest
-            grow logarithmically, as in the second and third (position_buckets, 256 for a
-            max_distance of 512).
-        scale: float, the factor of both terms. None is 1/√H.
-        initializer: of the tables (2 num_buckets, N, H). None is a normal distribution with
-            deviation 0.02.
+        max_distance: int, k in the paper. Larger distances count as this distance.
+        num_buckets: int, the number of buckets for the distances of one direction. None means
+            `max_distance`, a bucket for each distance, as in DeBERTa v1. With fewer buckets, half
+            of them hold one distance each, and the sizes of the other half grow logarithmically,
+            as in DeBERTa v2 and v3 (`position_buckets`, 256 for a max_distance of 512).
+        scale: float, the factor of both terms. None means 1/√H.
+        initializer: initializer of the tables (2 · num_buckets, N, H). None uses a normal
+            distribution with standard deviation 0.02.
 
     ```python
     import numpy as np
@@ -95,13 +95,13 @@ class Disentangled(WeightedBias):
         return c2p + ops.transpose(p2c, (0, 1, 3, 2))
 
     def buckets(self, relative):
-        """Return the row for each distance i - j, NumPy ints."""
+        """Return the bucket (table row) of each distance i - j in `relative`, as NumPy ints."""
         relative = np.asarray(relative)
         rows = self.num_buckets or self.max_distance
         if self.num_buckets is not None:
             half, last = rows // 2, self.max_distance - 1
             far = np.maximum(np.abs(relative), half) / half
-            # a little less, so that rounding keeps edges at whole numbers
+            # minus 1e-9, so that rounding errors do not move a distance to the next bucket
             steps = np.ceil(np.log(far) / np.log(last / half) * (half - 1) - 1e-9)
             shared = np.sign(relative) * (half + steps).astype(int)
             relative = np.where(np.abs(relative) <= half, relative, shared)
@@ -110,7 +110,7 @@ class Disentangled(WeightedBias):
     def _check_buckets(self):
         if self.max_distance - 1 <= self.num_buckets // 2:
             raise ValueError(
-                f"Disentangled(max_distance={self.max_distance}): {self.num_buckets} buckets "
-                f"already tell {self.num_buckets // 2} distances apart; max_distance must be at "
-                f"least {self.num_buckets // 2 + 2}. Or leave num_buckets out."
+                f"Disentangled(max_distance={self.max_distance}): {self.num_buckets // 2} "
+                "distances have a bucket of their own. Set max_distance "
+                f"to at least {self.num_buckets // 2 + 2}, or leave num_buckets out."
             )

@@ -1,4 +1,4 @@
-"""Learned positions, for text and for images."""
+"""Learned position embeddings, for text and for images."""
 
 import keras
 from keras import ops
@@ -14,7 +14,7 @@ from keras_attention.positions.indices import (
 from keras_attention.positions.patch_grid import (
     check_grid,
     check_grid_length,
-    check_grid_positions,
+    check_grid_tokens,
     compute_coordinates,
     interpolate,
 )
@@ -22,22 +22,22 @@ from keras_attention.positions.patch_grid import (
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Learned(WeightedEmbedding):
-    """Adds a learned vector for each position (Gehring et al., 2017; BERT and ViT).
+    """Adds a learned vector for each position (Gehring et al., 2017, BERT and ViT).
 
-    An input longer than `max_length` is an error as soon as its length is known: in a graph or a
-    LiteRT file of unknown length, when it runs. `extend` makes the table longer, `interpolate`
-    resizes that of an image.
+    A token x at position p becomes `x + table[p]`. An input longer than `max_length` raises an
+    error, at run time if its length is dynamic. `extend` returns a longer table, and `interpolate`
+    resizes the table for another image size.
 
     Args:
         max_length: int, the number of positions.
-        initializer: of the table (max_length, D). None is a normal distribution with deviation
-            0.02.
+        initializer: initializer of the table (max_length, D). None uses a normal distribution with
+            standard deviation 0.02.
 
     Call arguments:
-        x: (B, T, D), T at most max_length.
-        positions: int (T,) or (B, T), each from 0 to max_length - 1. None for 0, 1, 2, ... Others
-            are an error, which TensorFlow on the CPU and LiteRT raise at run time. GPUs and JAX do
-            not check.
+        x: (B, T, D), with T at most max_length.
+        positions: int (T,) or (B, T), from 0 to max_length - 1. None means 0, 1, 2, ... Other
+            values are an error: in a graph, TensorFlow on the CPU and LiteRT raise it at run time,
+            but GPUs and JAX do not check.
 
     ```python
     import numpy as np
@@ -64,7 +64,7 @@ class Learned(WeightedEmbedding):
     def build(self, shape):
         if len(shape) != 3 or shape[2] is None:
             raise ValueError(
-                "Learned adds to tokens of shape (batch, length, width), the width known; "
+                "Learned adds to tokens of shape (batch, length, width) with a known width, but "
                 f"received {tuple(shape)}."
             )
         self.table = self.add_table((self.max_length, shape[2]))
@@ -89,23 +89,23 @@ class Learned(WeightedEmbedding):
             table = ops.convert_to_tensor(self.table)
             rows = ops.slice(table, (0, 0), (ops.shape(x)[1], x.shape[2]))
         else:
-            mend = " Make the table longer with extend()."
-            check_inside(positions, self.max_length, self._shown, mend)
+            fix = " Make the table longer with extend()."
+            check_inside(positions, self.max_length, self._shown, fix)
             rows = ops.take(self.table, count(positions, x), axis=0)
         if len(rows.shape) == 2:
             rows = ops.expand_dims(rows, axis=0)
         return ops.cast(ops.cast(x, "float32") + rows, x.dtype)
 
     def extend(self, new_length, initializer=None):
-        """Return this position with a table of `new_length` vectors.
+        """Return a copy of this layer whose table has `new_length` vectors.
 
         Args:
             new_length: int, at least `max_length`.
-            initializer: for the new rows. By default the position's own.
+            initializer: initializer of the new vectors. None uses the initializer of this layer.
 
         Returns:
-            A new `Learned`, built if this one is. For a trained model, build the model again with
-            `Learned(new_length)` and set the weights of its position to these.
+            A new `Learned`, built if this one is. To extend a trained model, build the model again
+            with `Learned(new_length)` and set that layer's weights to the weights of the result.
         """
         new_length = checks.check_whole_number("extend", "new_length", new_length, self.max_length)
         config = {**self.get_config(), "max_length": new_length}
@@ -120,17 +120,18 @@ class Learned(WeightedEmbedding):
         return longer
 
     def interpolate(self, grid, new_grid, prefix=0, method="bicubic"):
-        """Return this position for an image of another size, with a resized table.
+        """Return a copy of this layer for another image size, with a resized table.
 
         Args:
-            grid: (rows, columns) of the patches that the table is for; (1, n) for text.
-            new_grid: (rows, columns) of the new image.
-            prefix: int, the number of first vectors that stay: class token, registers.
-            method: as in `interpolate`.
+            grid: (rows, columns) of this layer's image in patches, or (1, n) for text.
+            new_grid: (rows, columns) of the new image in patches.
+            prefix: int, the number of first vectors that are not resized, such as those of the
+                class token and registers.
+            method: interpolation method, `"bicubic"`, `"bilinear"` or `"nearest"`.
 
         Returns:
-            A new, built `Learned`. For a trained model, build the model again for the new size and
-            set the weights of its position to these.
+            A new, built `Learned`. To resize a trained model, build the model again for the new
+            size and set that layer's weights to the weights of the result.
         """
         self.check_built()
         table = interpolate(self.table, grid, new_grid, prefix, method)
@@ -142,20 +143,20 @@ class Learned(WeightedEmbedding):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Learned2D(WeightedEmbedding):
-    """Adds a learned vector of the column to half of the features, and of the row to the rest.
+    """Adds learned vectors of the column to half of the features, and of the row to the rest.
 
-    (Carion et al., 2020, DETR; Dosovitskiy et al., 2021, appendix D.4.) It has rows + columns
-    vectors where `Learned` has rows · columns.
+    DETR (Carion et al., 2020) and appendix D.4 of Dosovitskiy et al. (2021) use this encoding. It
+    learns rows + columns vectors, where `Learned` learns rows · columns.
 
     Args:
         grid: (rows, columns) of the image in patches. Tokens are the patches, row by row.
-        prefix: int, the number of tokens before the grid. Each has its own vector.
-        initializer: of the tables (columns, D/2), (rows, D/2) and (prefix, D). None is a normal
-            distribution with deviation 0.02.
+        prefix: int, the number of tokens before the grid. Each of them has its own vector.
+        initializer: initializer of the tables (columns, D/2), (rows, D/2) and (prefix, D). None
+            uses a normal distribution with standard deviation 0.02.
 
     Call arguments:
-        x: (B, T, D), T at most prefix + rows · columns, D even.
-        positions: int (T,) or (B, T). None for 0, 1, 2, ...
+        x: (B, T, D), with T at most prefix + rows · columns, and D even.
+        positions: int (T,) or (B, T). None means 0, 1, 2, ...
 
     ```python
     import numpy as np
@@ -183,8 +184,8 @@ class Learned2D(WeightedEmbedding):
     def build(self, shape):
         if len(shape) != 3 or shape[2] is None or shape[2] % 2:
             raise ValueError(
-                "Learned2D adds to tokens of shape (batch, length, width), the width known and "
-                f"even; received {tuple(shape)}."
+                "Learned2D adds to tokens of shape (batch, length, width) with an even width, but "
+                f"received {tuple(shape)}."
             )
         width = shape[2]
         rows, columns = self.grid
@@ -198,15 +199,12 @@ class Learned2D(WeightedEmbedding):
 
     def embed(self, x, positions=None):
         self.check_built()
-        if positions is None:
-            check_grid_length(self, x.shape[1], exact=False)
-        else:
-            check_grid_positions(self, positions)
+        check_grid_tokens(self, x.shape[1], positions)
         vectors = self._vectors(expand_positions(count(positions, x)))
         return ops.cast(ops.cast(x, "float32") + vectors, x.dtype)
 
     def _vectors(self, positions):
-        """Return the vectors of positions, float32 (1 or B, T, D)."""
+        """Return the learned vectors of `positions`: float32 (1 or B, T, D)."""
         rows, columns = compute_coordinates(positions, self.grid, self.prefix)
         vectors = ops.concatenate(
             [ops.take(self.column_table, columns, axis=0), ops.take(self.row_table, rows, axis=0)],
@@ -219,9 +217,15 @@ class Learned2D(WeightedEmbedding):
         return in_front * is_in_front + vectors * (1 - is_in_front)
 
     def interpolate(self, new_grid, method="bicubic"):
-        """Return this position for an image of `new_grid`, each table resized along its axis.
+        """Return a copy of this layer for an image of `new_grid`, with resized tables.
 
-        Arguments and result are those of `SwinBias.interpolate`.
+        Args:
+            new_grid: (rows, columns) of the new image in patches.
+            method: interpolation method, `"bicubic"`, `"bilinear"` or `"nearest"`.
+
+        Returns:
+            A new `Learned2D`. To resize a trained model, build the model again for the new grid and
+            set that layer's weights to the weights of the result.
         """
         new_grid = checks.check_rows_and_columns("interpolate", "new_grid", new_grid)
         other = self.from_config({**self.get_config(), "grid": new_grid})

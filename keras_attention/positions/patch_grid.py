@@ -1,4 +1,4 @@
-"""Positions of image patches: coordinates, checks, and tables resized to another grid."""
+"""Helpers for grids of image patches: coordinates, checks, and `interpolate` for tables."""
 
 import numpy as np
 from keras import ops
@@ -8,13 +8,17 @@ from keras_attention.positions.indices import check_inside
 
 
 def check_grid(part, optional=False):
-    """Make `part.grid` a pair of ints above 0 and `part.prefix` an int, or raise a ValueError."""
+    """Raise a ValueError unless `part.prefix` is an int and `part.grid` a pair of ints.
+
+    `part` is a position encoding for images. NumPy integers become ints. If `optional`, the grid
+    may be None.
+    """
     checks.check_whole_numbers(part, "prefix", least=0)
     if optional and part.grid is None:
         if part.prefix:
             raise ValueError(
-                f"{type(part).__name__}(prefix={part.prefix}): a prefix comes before a grid, but "
-                "there is none. Give grid=(rows, columns) too."
+                f"{type(part).__name__}(prefix={part.prefix}): a prefix needs a grid. Give "
+                "grid=(rows, columns) too."
             )
         return
     name = type(part).__name__
@@ -22,9 +26,10 @@ def check_grid(part, optional=False):
 
 
 def compute_coordinates(positions, grid, prefix):
-    """Return the rows and the columns of `positions`, int tensors of its shape.
+    """Return the row and the column of each position, as int tensors of the shape of `positions`.
 
-    Patches are numbered row by row after the prefix, whose tokens are all at (0, 0).
+    `grid` is (rows, columns), and `prefix` the number of tokens before the patches. Patches are
+    numbered row by row after the prefix. All tokens of the prefix are at (0, 0).
     """
     if prefix:
         positions = ops.maximum(positions - prefix, 0)
@@ -33,40 +38,54 @@ def compute_coordinates(positions, grid, prefix):
 
 
 def count_grid_tokens(part):
-    """Return the number of tokens of a grid and its prefix."""
+    """Return the number of tokens in the prefix and the grid of a position encoding together.
+
+    `part` is the encoding, with attributes `prefix` (int) and `grid` (rows, columns).
+    """
     rows, columns = part.grid
     return part.prefix + rows * columns
 
 
 def check_grid_length(part, length, exact=True):
-    """Refuse more tokens than the grid has, or, if `exact` and not decoding, fewer."""
+    """Raise a ValueError if a sequence has more tokens than the prefix and image grid of `part`.
+
+    If `exact`, and no model is decoding, fewer tokens are an error too. `length` is the number of
+    tokens, or None if it is dynamic.
+    """
     scope.limit_length(count_grid_tokens(part), f"{type(part).__name__}(grid={part.grid})")
     exact = exact and scope.current(scope.Decoding) is None
-    more = "and move learned weights to it with interpolate(), "
-    checks.check_token_count(part, count_grid_tokens(part), length, exact, more)
+    advice = "and move learned weights to it with interpolate(), "
+    checks.check_token_count(part, count_grid_tokens(part), length, exact, advice)
 
 
-def check_grid_positions(part, positions):
-    """Refuse positions outside the grid, unless they are symbolic."""
-    owner = f"{type(part).__name__}(grid={part.grid}, prefix={part.prefix})"
-    check_inside(positions, count_grid_tokens(part), owner)
+def check_grid_tokens(part, length, positions):
+    """Raise a ValueError for positions outside the prefix and image grid of an encoding.
+
+    `part` is the encoding, with attributes `prefix` (int) and `grid` (rows, columns). If
+    `positions` is None, the `length` of the sequence is checked instead.
+    """
+    if positions is None:
+        check_grid_length(part, length, exact=False)
+    else:
+        table = f"{type(part).__name__}(grid={part.grid}, prefix={part.prefix})"
+        check_inside(positions, count_grid_tokens(part), table)
 
 
 METHODS = ("bicubic", "bilinear", "nearest")
 
 
 def interpolate(table, grid, new_grid, prefix=0, method="bicubic"):
-    """Resize a table of vectors for patches to an image of another size.
+    """Resize a table of position embeddings of image patches to another image size.
 
-    Vectors are resized like the pixels of an image (Dosovitskiy et al., 2021, section 3.2), with
-    antialiasing. Those of the prefix (class token, registers) stay.
+    The vectors are resized like the pixels of an image (Dosovitskiy et al., 2021, section 3.2),
+    with antialiasing. The vectors of the prefix (class token, registers) are copied unchanged.
 
     Args:
-        table: (prefix + rows · columns, D), row by row.
-        grid: (rows, columns) of the table.
-        new_grid: (rows, columns) of the result. For text, both have one row.
+        table: (prefix + rows · columns, D), with the patches in row-by-row order.
+        grid: (rows, columns) of `table`.
+        new_grid: (rows, columns) of the result. For text, both grids have one row.
         prefix: int, the number of vectors before the grid.
-        method: `"bicubic"`, `"bilinear"` or `"nearest"`.
+        method: interpolation method, `"bicubic"`, `"bilinear"` or `"nearest"`.
 
     Returns:
         NumPy (prefix + new rows · new columns, D), in the table's dtype.

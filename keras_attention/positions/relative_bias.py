@@ -1,4 +1,4 @@
-"""T5's relative bias: a learned number for each bucket of distances."""
+"""T5's relative bias: a learned bias for each bucket of distances."""
 
 import bisect
 
@@ -14,22 +14,26 @@ from keras_attention.positions.relative_scores import check_heads
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class RelativeBias(WeightedBias):
-    """Adds to each head's scores a learned number for the distance (Raffel et al., 2020, T5).
+    """Adds a learned bias per head and distance to the scores (Raffel et al., 2020, T5).
 
-    Distances j - i share buckets. Half of a direction's n buckets hold one distance each, 0 to n/2
-    - 1. The others grow as powers up to `max_distance`, and the last holds all larger distances.
-    With `bidirectional` each direction has half of the buckets, the past first. Without it all
-    buckets are for the past, and later keys count as distance 0.
+    `bias[n, i, j] = table[bucket(j - i), n]` for head n, query i and key j. A bucket is a range of
+    distances. If a direction has m buckets, the first m/2 hold one distance each, 0 to m/2 - 1. The
+    ranges of the others grow logarithmically up to `max_distance`, and the last bucket also holds
+    all larger distances.
 
-    The constructor computes buckets exactly, in whole numbers without a logarithm, so that all
-    backends and the exported model agree at the edges.
+    Bucket limits are computed in exact integer arithmetic, so that all backends and exported models
+    agree.
 
     Args:
-        num_buckets: int, at least 2. With `bidirectional` even and at least 4.
-        max_distance: int, larger than the number of distances with a bucket of their own.
-        bidirectional: bool.
-        initializer: of the weights (num_buckets, N). None is a normal distribution with deviation
-            0.02.
+        num_buckets: int, the total number of buckets, at least 2. It must be even and at least 4 if
+            `bidirectional`.
+        max_distance: int. Larger distances share the last bucket. It must be larger than the number
+            of distances that have their own bucket.
+        bidirectional: bool. If True, the first half of the buckets is for earlier keys and the
+            second half for later keys, as in T5's encoder. If False, all buckets are for earlier
+            keys, and later keys count as distance 0, as in T5's decoder.
+        initializer: initializer of the table (num_buckets, N). None uses a normal distribution with
+            standard deviation 0.02.
 
     ```python
     import numpy as np
@@ -38,7 +42,7 @@ class RelativeBias(WeightedBias):
     position = ka.positions.RelativeBias()
     bias = position(np.zeros((1, 5, 2, 8), "float32"))
     assert bias.shape == (1, 2, 5, 5)
-    assert np.array_equal(bias[0, :, 1, 2], bias[0, :, 3, 4])  # one step ahead, wherever
+    assert np.array_equal(bias[0, :, 1, 2], bias[0, :, 3, 4])  # both keys are one step ahead
     assert list(position.buckets([-1, 0, 1, 2, 999])) == [1, 0, 17, 18, 31]
     ```
     """
@@ -73,7 +77,7 @@ class RelativeBias(WeightedBias):
         return ops.transpose(ops.take(by_step, steps, axis=0), (0, 3, 1, 2))
 
     def buckets(self, relative):
-        """Return the bucket of each distance j - i, as NumPy ints, like T5."""
+        """Return the bucket (table row) of each distance j - i in `relative`, as NumPy ints."""
         relative = np.asarray(relative)
         if not self.bidirectional:
             return self._bucket_of_distance(np.maximum(-relative, 0))
@@ -81,8 +85,9 @@ class RelativeBias(WeightedBias):
         return ahead + self._bucket_of_distance(np.abs(relative))
 
     def _bucket_of_distance(self, distance):
-        # Distance d is in shared bucket k of n or a later one when log(d/e) / log(m/e) >= k/n, with
-        # e exact distances and m the largest: in whole numbers, when d^n >= m^k e^(n-k).
+        # The first e buckets hold one distance each, and the other n are shared, up to distance m.
+        # Distance d is in shared bucket k or a later one if log(d/e) / log(m/e) >= k/n. In exact
+        # integers, that is d^n >= m^k e^(n-k).
         e, m = self._exact, self.max_distance
         n = self._per_direction - e
         bounds = [m**k * e ** (n - k) for k in range(n)]
@@ -106,6 +111,6 @@ class RelativeBias(WeightedBias):
             )
         if self.max_distance <= self._exact:
             raise ValueError(
-                f"RelativeBias(max_distance={self.max_distance}): {self.num_buckets} buckets "
-                f"already tell {self._exact} distances apart; max_distance must be larger."
+                f"RelativeBias(max_distance={self.max_distance}): {self._exact} distances have a "
+                "bucket of their own. Make max_distance larger."
             )

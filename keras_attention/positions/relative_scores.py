@@ -1,4 +1,7 @@
-"""Scores of queries or keys with relative positions, without a vector for every pair."""
+"""Products of queries or keys with vectors of relative positions, computed once per distance.
+
+A table has R rows, one for each relative position that it distinguishes.
+"""
 
 from keras import ops
 
@@ -6,9 +9,11 @@ from keras_attention.core.shapes import merges_tokens, prepend_batch
 
 
 def multiply_per_head(x, table, scale):
-    """Multiply `x` (B, T, N or K, H) with `table` (R, N, H) head by head: float32 (B, T, R, N).
+    """Multiply `x` (B, T, N or K, H) by `table` (R, N, H) head by head: float32 (B, T, R, N).
 
-    With fewer heads in `x` than in `table`, head n uses head n // (N / K).
+    The table has R learned vectors, for example one for each relative distance. The products are
+    multiplied by the number `scale`. If `x` has only K heads, head n of the table is multiplied by
+    head n // (N / K) of `x`.
     """
     rows, heads, size = table.shape
     groups, length = x.shape[2], ops.shape(x)[1]
@@ -24,10 +29,11 @@ def multiply_per_head(x, table, scale):
 
 
 def multiply_rows_per_head(x, table):
-    """Multiply (N, B, T, H) with (N, H, A): (N, B · T, A), or (N, B, T, A) with unmerged tokens.
+    """Multiply `x` (N, B, T, H) by `table` (N, H, A) head by head.
 
-    It is one matrix product for each head, over all rows. If several batches are broadcast against
-    one head, TensorFlow 2.21 with oneDNN returns different numbers each time and writes out of
+    The result is (N, B · T, A), or (N, B, T, A) on backends where tokens are not merged with the
+    batch. It is one matrix product per head. Do not broadcast several batches against one head
+    instead: TensorFlow 2.21 with oneDNN then returns nondeterministic results and writes out of
     bounds.
     """
     heads, size, _ = table.shape
@@ -37,7 +43,10 @@ def multiply_rows_per_head(x, table):
 
 
 def multiply_shared(x, table, scale):
-    """Multiply `x` (B, T, N, H) with `table` (R, H), shared by heads: float32 (B, T, R, N)."""
+    """Multiply `x` (B, T, N, H) by `table` (R, H), which all heads share: float32 (B, T, R, N).
+
+    The products are multiplied by the number `scale`.
+    """
     if not merges_tokens():
         return ops.einsum("btnh,rh->btrn", ops.cast(x, "float32") * scale, table)
     _, length, heads, size = ops.shape(x)
@@ -48,7 +57,11 @@ def multiply_shared(x, table, scale):
 
 
 def gather_pairs(products, index):
-    """Gather `products[b, t, index[b, t, s], n]` from (B, T, R, N) to (B, N, T, S)."""
+    """Look up the product of each query and key in `products` (B, T, R, N): (B, N, T, S).
+
+    The result at [b, n, t, s] is `products[b, t, index[b, t, s], n]`, where `index` (1 or B, T, S)
+    is the table row for the relative position of each pair.
+    """
     batch, length = ops.shape(products)[:2]
     if not merges_tokens():
         index = ops.broadcast_to(index, (batch, *ops.shape(index)[1:]))
@@ -60,9 +73,10 @@ def gather_pairs(products, index):
 
 
 def sum_pairs(weights, index, rows):
-    """Sum the weights of each index: (B, N, T, S) to (B, T, N, R).
+    """Sum the weights (B, N, T, S) of all keys with the same table row: (B, T, N, R).
 
-    It is the transpose of `gather_pairs`.
+    `index` (1 or B, T, S) is the table row of each pair, and `rows` is R. This is the transpose of
+    `gather_pairs`.
     """
     batch, heads, length, _ = ops.shape(weights)
     if not merges_tokens():
@@ -75,28 +89,34 @@ def sum_pairs(weights, index, rows):
 
 
 def _flat_index(index, batch, length, rows):
-    """Return `index` as rows of a table (B · T · R, ...)."""
+    """Convert `index` (1 or B, T, S) to row indices of products reshaped to (B · T · R, ...).
+
+    `batch` is B, `length` is T, and `rows` is R.
+    """
     first = ops.arange(batch * length, dtype="int32") * rows
     return index + ops.reshape(first, (batch, length, 1))
 
 
 def get_scale(part, query):
-    """Return the factor of a part of the score: its own `scale`, or 1/√H as in `ScaledDot`."""
+    """Return the `scale` of an encoding, or 1/√H for a query (B, T, N, H) if the scale is None."""
     return query.shape[3] ** -0.5 if part.scale is None else part.scale
 
 
 def check_key(part, key):
-    """Raise a ValueError if a bias that depends on the keys has none."""
+    """Raise a ValueError if `key` is None, for `part`, an encoding whose bias depends on keys."""
     if key is None:
         raise ValueError(
-            f"{type(part).__name__} looks at the keys: give bias() the key (B, S, N, H) too."
+            f"{type(part).__name__} depends on the keys: pass the key (B, S, N, H) to bias() too."
         )
 
 
 def check_heads(part, shape):
-    """Refuse a shape other than (batch, length, heads, size) with known heads and size."""
+    """Raise a ValueError unless `shape` is (B, T, N, H) with static N and H.
+
+    `part` is the encoding that the message names.
+    """
     if len(shape) != 4 or None in shape[2:]:
         raise ValueError(
-            f"{type(part).__name__} adds to the scores of queries of shape (batch, length, heads, "
-            f"size), the last two known; received {tuple(shape)}."
+            f"{type(part).__name__} needs queries of shape (batch, length, heads, size) with known "
+            f"heads and size, but received {tuple(shape)}."
         )

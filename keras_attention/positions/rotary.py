@@ -1,4 +1,4 @@
-"""Rotary positions: queries and keys rotated by their positions."""
+"""Rotary position embeddings: queries and keys are rotated by their positions."""
 
 import dataclasses
 
@@ -25,27 +25,29 @@ from keras_attention.positions.patch_grid import check_grid, check_grid_length, 
 class Rotary(Position, Part):
     """Rotates pairs of features by an angle that grows with the position (Su et al., 2021, eq. 34).
 
-    Pair k of R/2 rotates by p · max_wavelength^(-2k/R), so that the product of a query at i and a
-    key at j depends only on i - j. All heads rotate alike. R = H unless `rotary_dim` is given.
+    The R rotated features of a head form R/2 pairs. At position p, pair k is rotated by the angle
+    `p · max_wavelength^(-2k/R)`, in all heads alike. The product of a query at position i and a key
+    at position j therefore depends only on i - j. R is `rotary_dim`, or H if that is None.
 
-    On a grid (axial; Heo et al., 2024) the first half of the pairs rotates by the row, the second
-    by the column, each like R/2 features. DINOv3 counts from -1 to 1 over n rows and columns, which
-    gives the same scores as `scaling=Linear(n / (4 * math.pi))`.
+    On a grid (axial, Heo et al., 2024), the first half of the pairs is rotated by the row and the
+    second half by the column, each as if R were half as large. DINOv3 uses coordinates from -1 to 1
+    over n rows and columns, which gives the same scores as `scaling=Linear(n / (4 * math.pi))`.
 
     Args:
-        layout: which features are a pair. `"half"`: k and k + R/2, as in GPT-NeoX and Llama's
-            published weights, and faster (one concatenation). `"interleaved"`: 2k and 2k + 1, as in
-            the paper and GPT-J. They differ by a permutation of features, which projections can
-            learn; `convert_layout` permutes learned projections.
-        max_wavelength: number above 0. The longest wavelength is almost 2π times as long.
-        rotary_dim: even int, how many of the H features rotate, the first ones. None is all.
-        scaling: a part of `keras_attention.positions.scalings`, for inputs longer than those of
-            training, its name, its config, or None.
+        layout: which features form pair k. `"half"`: features k and k + R/2, as in GPT-NeoX and
+            Llama's published weights. It is faster. `"interleaved"`: features 2k and 2k + 1, as in
+            the paper and GPT-J. The layouts differ by a permutation of features: `convert_layout`
+            converts trained projections.
+        max_wavelength: positive number. The slowest pair has a wavelength of almost
+            2π · max_wavelength.
+        rotary_dim: even int, R. Only the first R features of a head rotate. None means all.
+        scaling: a scaling of `keras_attention.positions.scalings`, its name or its config, for
+            inputs longer than those in training. None applies no scaling.
         grid: (rows, columns) of an image whose patches are the tokens, row by row. None for text.
             Positions still count 0, 1, 2, ... along the tokens.
-        prefix: int, the number of tokens before the grid. They do not rotate. Without explicit
-            positions, attention refuses a known number of tokens other than prefix + rows ·
-            columns. A causal model may have fewer, the beginning of an image.
+        prefix: int, the number of tokens before the grid, which do not rotate. Unless you pass
+            positions, attention raises an error if the static number of tokens is not
+            prefix + rows · columns. A causal model accepts fewer: the beginning of an image.
 
     ```python
     import numpy as np
@@ -86,7 +88,10 @@ class Rotary(Position, Part):
         return rotate_pairs(x, self.angle(count(positions, x), size), self.layout, amplitude)
 
     def angle(self, positions, size):
-        """Compute the angle of each pair at `positions`: float32 (1 or B, T, 1, size/2)."""
+        """Compute the rotation angle of each pair at `positions`: float32 (1 or B, T, 1, size/2).
+
+        `size` is the number of rotated features.
+        """
         if self.grid is None:
             return self._along(positions, size)
         if size % 4:
@@ -114,24 +119,26 @@ GAMMA = 0.4
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class XPos(Position, Part):
-    """`Rotary` whose pairs decay with the distance, the fast ones most (Sun et al., 2023).
+    """Rotates features like `Rotary`, and makes scores decay with the distance (Sun et al., 2023).
 
-    Pair k of R/2 of a query at i is multiplied by z^(i / scale_base), that of a key at j by
-    z^(-j / scale_base), with z = (2k/R + 0.4) / 1.4, so that their product has
-    z^((i - j) / scale_base). It decays for keys before the query and grows for later ones: use it
-    with causal attention.
+    The R rotated features of a head form R/2 pairs. Pair k of a query at position i is multiplied
+    by `z^(i / scale_base)`, and pair k of a key at position j by `z^(-j / scale_base)`, where
+    `z = (2k/R + 0.4) / 1.4`. Their product decays as `z^((i - j) / scale_base)` for keys before the
+    query, but grows for later keys, so use it with causal attention.
 
-    Keys grow with their position, although products do not. Features around 1 stay within float16
-    up to 4000 positions from `middle`, within float32 and bfloat16 up to 35,000.
+    Although the products decay, the keys themselves grow with their position. Features of size 1
+    stay within the range of float16 up to 4000 positions from `middle`, and within that of float32
+    and bfloat16 up to 35,000.
 
     Args:
-        layout: `"half"` or `"interleaved"`, which features are a pair: see `Rotary`. The paper's
-            code interleaves.
-        max_wavelength: number above 0.
-        rotary_dim: even int, how many of the H features rotate, the first ones. None is all.
-        scale_base: number above 0. Pairs decay more slowly with a larger one.
-        middle: int, the position with factor 1. It changes no product. Half of the longest length
-            keeps numbers smallest.
+        layout: which features form pair k: k and k + R/2 (`"half"`), or 2k and 2k + 1
+            (`"interleaved"`, as in the paper's code).
+        max_wavelength: positive number. The slowest pair has a wavelength of almost 2π ·
+            max_wavelength.
+        rotary_dim: even int, R. Only the first R features of a head rotate. None means all.
+        scale_base: positive number. Larger values decay more slowly.
+        middle: int, the position where the factor is 1. It does not change the scores. Half of the
+            longest length keeps the features smallest.
 
     ```python
     import numpy as np
@@ -181,7 +188,7 @@ LAYOUTS = ("half", "interleaved")
 
 
 def check_layout(part):
-    """Refuse a `layout` or a `rotary_dim` that does not pair features."""
+    """Raise a ValueError if an encoding, `part`, has an unknown `layout` or an odd `rotary_dim`."""
     checks.check_choice(part, "layout", LAYOUTS)
     if part.rotary_dim is not None:
         checks.check_whole_numbers(part, "rotary_dim", least=2)
@@ -193,7 +200,11 @@ def check_layout(part):
 
 
 def compute_rotary_size(part, head_size):
-    """Return how many of a head's features rotate, an even number."""
+    """Return the number of a head's features that rotate. Raise a ValueError if it is odd.
+
+    `part` is a rotary encoding. `head_size` is H, the result if `rotary_dim` of the encoding is
+    None.
+    """
     name = type(part).__name__
     size = head_size if part.rotary_dim is None else part.rotary_dim
     if size > head_size:
@@ -210,12 +221,13 @@ def compute_rotary_size(part, head_size):
 
 
 def rotate_pairs(x, angle, layout, amplitude=None):
-    """Rotate the first features of `x` (B, T, N, H), in its dtype.
+    """Rotate the first R features of `x` (B, T, N, H), and return the result in the dtype of `x`.
 
     Args:
-        angle: float32 (1 or B, T, 1, R/2), one for each pair, in radians.
-        layout: `"half"` or `"interleaved"`.
-        amplitude: factor of the rotated features, a number or a tensor like `angle`, or None.
+        x: (B, T, N, H), queries or keys.
+        angle: float32 (1 or B, T, 1, R/2), the angle of each pair in radians.
+        layout: which features form a pair, `"half"` or `"interleaved"`.
+        amplitude: factor of the rotated features, a number or a tensor like `angle`, or None for 1.
     """
     size = 2 * angle.shape[3]
     rotating, unrotated = ops.cast(x, "float32"), []
@@ -224,7 +236,7 @@ def rotate_pairs(x, angle, layout, amplitude=None):
     cosine, sine = ops.cos(angle), ops.sin(angle)
     if amplitude is not None:
         cosine, sine = cosine * amplitude, sine * amplitude
-    # (a, b) becomes (a cos - b sin, b cos + a sin): the minus goes with the first of a pair.
+    # (a, b) becomes (a cos - b sin, b cos + a sin), so only the first feature has a minus sign.
     cosine, sine = _expand_pairs(cosine, cosine, layout), _expand_pairs(-sine, sine, layout)
     rotated = rotating * cosine + _swap_pairs(rotating, layout) * sine
     return ops.cast(
@@ -233,7 +245,10 @@ def rotate_pairs(x, angle, layout, amplitude=None):
 
 
 def _expand_pairs(first, second, layout):
-    """Return values for the first and the second of each pair, in the order of the features."""
+    """Arrange values for first and for second features of pairs in the feature order of `layout`.
+
+    `first` and `second` are (..., R/2), and the result is (..., R).
+    """
     if layout == "half":
         return ops.concatenate([first, second], axis=3)
     pairs = first.shape[3]
@@ -242,13 +257,13 @@ def _expand_pairs(first, second, layout):
 
 
 def _swap_pairs(x, layout):
-    """Swap the two features of each pair."""
+    """Swap the two features of each pair in `x` (B, T, N, R)."""
     if layout == "half":
         half = x.shape[3] // 2
-        # Slices: GPU delegates remove a split whose parts are concatenated, in whatever order.
+        # Not ops.split: GPU delegates remove a split and concat even if the parts are swapped.
         return ops.concatenate([x[:, :, :, half:], x[:, :, :, :half]], axis=3)
     heads, size = x.shape[2:]
-    pairs = ops.reshape(x, (-1, heads * size // 2, 2))  # a fifth axis would bar GPU delegates
+    pairs = ops.reshape(x, (-1, heads * size // 2, 2))  # GPU delegates do not support five axes
     shape = prepend_batch(x, ops.shape(x)[1], heads, size)
     return ops.reshape(ops.flip(pairs, axis=2), shape)
 
@@ -256,14 +271,15 @@ def _swap_pairs(x, layout):
 def convert_layout(weights, source, target, rotary_dim=None):
     """Permute weights of query and key projections from one layout of `Rotary` to the other.
 
-    The layouts pair different features, so a projection trained with one needs its outputs permuted
-    for the other. Both then give the same scores.
+    The layouts pair different features. If a projection was trained with one layout, its outputs
+    must be permuted before it is used with the other layout. The scores are then the same.
 
     Args:
-        weights: NumPy or tensor whose last axis is a head's H features: a kernel (D, N, H), a bias
-            (N, H), a scale of query or key norm (H,).
-        source, target: `"half"` or `"interleaved"`.
-        rotary_dim: even int, how many of the H features rotate, the first ones. None is all.
+        weights: NumPy array or tensor whose last axis is the H features of a head: a kernel
+            (D, N, H), a bias (N, H), or the scale of a query or key norm (H,).
+        source: layout of `weights`, `"half"` or `"interleaved"`.
+        target: layout of the result, `"half"` or `"interleaved"`.
+        rotary_dim: even int, the number of first features of a head that rotate. None means all.
 
     Returns:
         NumPy array of the same shape.

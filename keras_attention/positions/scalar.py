@@ -1,4 +1,4 @@
-"""Scalar positions: the index, added to the tokens."""
+"""Scalar positions: the index of a token, added to its features."""
 
 import dataclasses
 
@@ -14,16 +14,18 @@ from keras_attention.positions.indices import count, expand_positions
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Scalar(Position, Part):
-    """Adds the position, one number, to every feature: a baseline for comparison.
+    """Adds the position, a single number, to every feature: a baseline for comparison.
 
-    Lectures start with it (for example Kazemnejad, *Transformer Architecture: The Positional
-    Encoding*, 2019). The raw index p outgrows the token. Scaled to 0..1, p / (T - 1), it stays
-    small, but the size of a step depends on the length.
+    A token x at position p becomes `x + p / (T - 1)`, or `x + p` with `scaled=False`. Tutorials
+    often start with this encoding (for example Kazemnejad, *Transformer Architecture: The
+    Positional Encoding*, 2019). Unscaled, p becomes larger than the token's features. Scaled, the
+    step between neighbors depends on the length. In a stack with pre-norm, the encoding has no
+    effect: layer normalization subtracts the mean of the features, and the position with it.
 
     Args:
-        scaled: bool, whether positions are scaled so that the last one is 1.
-        length: int, the number of positions from 0 to 1. By default the T of the tokens. Explicit
-            positions (a slice, a cache) need it.
+        scaled: bool, whether positions are divided by T - 1, so that the last one is 1.
+        length: int, the length T to scale by. None uses the number of tokens. It is required if
+            positions are passed, or if a model decodes with a cache.
 
     ```python
     import numpy as np
@@ -55,11 +57,11 @@ class Scalar(Position, Part):
             return float(self.length - 1)
         scope.refuse_decoding(
             f"{self!r} divides by the length of the whole text, which is not known before its end. "
-            "Give it as Scalar(length=...)."
+            "Set the length: Scalar(length=...)."
         )
         if positions is not None:
             raise ValueError(
                 "Scalar(scaled=True) divides by the length of the whole sequence, which explicit "
-                "positions do not tell: give it as Scalar(length=...)."
+                "positions do not contain. Set the length: Scalar(length=...)."
             )
         return ops.cast(ops.maximum(ops.shape(x)[1] - 1, 1), "float32")

@@ -1,4 +1,4 @@
-"""Shaw's relative positions: a learned vector for each distance, for keys and values."""
+"""Shaw's relative positions: learned vectors for each distance, for keys and for values."""
 
 import keras
 from keras import ops
@@ -19,18 +19,19 @@ from keras_attention.positions.relative_scores import (
 class Shaw(WeightedBias):
     """Adds a learned vector for the distance to each key and to each value (Shaw et al., 2018).
 
-    scores + q · a^K[clip(j - i)] / √H (equation 5) and output + Σ weights · a^V[clip(j - i)]
-    (equation 3), where clip keeps a distance between -max_distance and max_distance. Heads share
-    the vectors, as in the paper. No vector is made for a pair of positions: each query is
-    multiplied with the 2 max_distance + 1 vectors, and pairs gather their scores.
+    For query i and key j, attention computes `scores + q · a^K[clip(j - i)] / √H` (equation 5) and
+    `output + Σ weights · a^V[clip(j - i)]` (equation 3), where clip limits a distance to
+    ±max_distance. All heads share the learned vectors a^K and a^V, as in the paper. Each query is
+    multiplied once by all 2 · max_distance + 1 vectors, instead of by a vector for each key.
 
     Args:
-        max_distance: int, k in the paper: larger distances share one vector.
-        use_values: bool, whether values get vectors too. The paper finds keys without them as good.
-        value_dim: int, the size of a head of the values. None is that of the queries.
-        scale: float, the factor of q · a^K. None is 1/√H, as in the score `scaled_dot`.
-        initializer: of the tables (2 max_distance + 1, H or value_dim). None is a normal
-            distribution with deviation 0.02.
+        max_distance: int, k in the paper. Larger distances share one vector.
+        use_values: bool, whether to add vectors to the values too. The paper finds that they do not
+            improve on vectors for keys only.
+        value_dim: int, the size of a value head. None means the size of a query head.
+        scale: float, the factor of q · a^K. None means 1/√H, as in the score `scaled_dot`.
+        initializer: initializer of the tables (2 · max_distance + 1, H or value_dim). None uses a
+            normal distribution with standard deviation 0.02.
 
     ```python
     import numpy as np
@@ -90,6 +91,6 @@ class Shaw(WeightedBias):
         return 2 * self.max_distance + 1
 
     def _index(self, i, j):
-        """Return the row for each pair of positions, int (1 or B, T, S)."""
+        """Return the table row for each query i and key j: int (1 or B, T, S)."""
         steps = ops.squeeze(distances(i, j), axis=1)
         return ops.clip(steps, -self.max_distance, self.max_distance) + self.max_distance

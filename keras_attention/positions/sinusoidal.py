@@ -1,4 +1,4 @@
-"""Sinusoidal positions, for text and for images."""
+"""Sinusoidal position encodings, for text and for images."""
 
 import dataclasses
 
@@ -18,7 +18,7 @@ from keras_attention.positions.indices import (
 from keras_attention.positions.patch_grid import (
     check_grid,
     check_grid_length,
-    check_grid_positions,
+    check_grid_tokens,
     compute_coordinates,
 )
 
@@ -28,15 +28,14 @@ from keras_attention.positions.patch_grid import (
 class Sinusoidal(Position, Part):
     """Adds sines and cosines of the position (Vaswani et al., 2017, section 3.5).
 
-    PE(p, 2k) = sin(p / max_wavelength^(2k/D)) and PE(p, 2k+1) = cos of the same, for any width D:
-    an odd one has one sine more.
+    At position p, feature 2k gets `sin(p / max_wavelength^(2k/D))` and feature 2k + 1 gets the
+    cosine of the same angle. If the width D is odd, there is one more sine than cosines.
 
     Args:
-        layout: `"interleaved"`, the paper's, sine and cosine in turn, or `"concatenated"`, all
-            sines first, the same numbers in another order. (tensor2tensor, which has the second
-            layout, divides the exponent by n - 1, n = D/2, where the paper divides by n. That is
-            max_wavelength=10000 ** (n / (n - 1)) here.)
-        max_wavelength: number above 0. The longest wavelength is almost 2π times as long.
+        layout: `"interleaved"` alternates sines and cosines, as in the paper. `"concatenated"` puts
+            all sines first, as in tensor2tensor. With n = D/2, tensor2tensor also divides exponents
+            by n - 1 instead of n: use max_wavelength=10000 ** (n / (n - 1)) for that.
+        max_wavelength: positive number. The longest wavelength is almost 2π · max_wavelength.
 
     ```python
     import numpy as np
@@ -63,17 +62,17 @@ class Sinusoidal(Position, Part):
         return ops.cast(ops.cast(x, "float32") + waves, x.dtype)
 
     def waves(self, positions, width):
-        """Compute the term for `positions` (T,) or (B, T): float32 (1 or B, T, width)."""
+        """Compute the encoding of `positions` (T,) or (B, T): float32 (1 or B, T, width)."""
         rates, is_sine = compute_frequencies(width, self.layout, self.max_wavelength)
         angle = compute_angles(expand_positions(positions, 2), rates[None, None])
         return choose_waves(angle, is_sine)
 
 
 def choose_waves(angle, is_sine):
-    """Return the sine or the cosine of each feature.
+    """Return the sine of `angle` where the NumPy array `is_sine` is True, and the cosine elsewhere.
 
-    Both are computed and one is used: LiteRT runs this as one XNNPACK partition, at any length,
-    twice as fast as a reshape or a gather.
+    Both are computed for all features, and one is multiplied by 0. LiteRT runs this as a single
+    XNNPACK partition at any length, twice as fast as a reshape or a gather.
     """
     sine, cosine = (ops.convert_to_tensor(w, "float32") for w in (is_sine, ~is_sine))
     return ops.sin(angle) * sine + ops.cos(angle) * cosine
@@ -84,7 +83,12 @@ def check_layout(part):
 
 
 def compute_frequencies(width, layout, max_wavelength):
-    """Return the rate of each feature, NumPy (width,), and whether it is a sine, bool (width,)."""
+    """Compute two NumPy arrays (width,): each feature's rate, and whether it is a sine.
+
+    The rate is the angle at position 1. `layout` is `"interleaved"`, which alternates sines and
+    cosines, or `"concatenated"`, which puts all sines first. `max_wavelength` is a float, 10000 in
+    the paper.
+    """
     feature = np.arange(width)
     if layout == "interleaved":
         pair, is_sine = feature // 2, feature % 2 == 0
@@ -99,16 +103,16 @@ def compute_frequencies(width, layout, max_wavelength):
 class Sinusoidal2D(Position, Part):
     """Adds `Sinusoidal` of the column to half of the features, and of the row to the rest.
 
-    As in MAE (He et al., 2022). With an odd width the column has one feature more. MoCo v3 and
-    big_vision divide exponents by n - 1 instead of n = D/4: that is
-    max_wavelength=10000 ** (n / (n - 1)) here.
+    MAE (He et al., 2022) uses this encoding. If the width D is odd, the column has one more feature
+    than the row. MoCo v3 and big_vision divide exponents by n - 1 instead of n = D/4: use
+    max_wavelength=10000 ** (n / (n - 1)) for that.
 
     Args:
         grid: (rows, columns) of the image in patches. Tokens are the patches, row by row.
-        prefix: int, the number of tokens before the grid, to which nothing is added.
-        layout: of each half: `"concatenated"`, all sines first, as in MAE, or `"interleaved"`, sine
-            and cosine in turn.
-        max_wavelength: number above 0. The longest wavelength is almost 2π times as long.
+        prefix: int, the number of tokens before the grid. Nothing is added to them.
+        layout: the order within each half. `"concatenated"` puts all sines first, as in MAE.
+            `"interleaved"` alternates sines and cosines.
+        max_wavelength: positive number. The longest wavelength is almost 2π · max_wavelength.
 
     ```python
     import numpy as np
@@ -137,21 +141,18 @@ class Sinusoidal2D(Position, Part):
         check_grid_length(self, length, exact)
 
     def embed(self, x, positions=None):
-        if positions is None:
-            check_grid_length(self, x.shape[1], exact=False)
-        else:
-            check_grid_positions(self, positions)
+        check_grid_tokens(self, x.shape[1], positions)
         waves = self.waves(count(positions, x), x.shape[2])
         return ops.cast(ops.cast(x, "float32") + waves, x.dtype)
 
     def waves(self, positions, width):
-        """Compute the term for `positions` (T,) or (B, T): float32 (1 or B, T, width)."""
+        """Compute the encoding of `positions` (T,) or (B, T): float32 (1 or B, T, width)."""
         halves = (width + 1) // 2, width // 2
         of_column, of_row = (
             compute_frequencies(half, self.layout, self.max_wavelength) for half in halves
         )
         rows, columns = compute_coordinates(positions, self.grid, self.prefix)
-        # A feature has the rate of its axis and 0 for the other axis: no concatenation.
+        # Each feature has rate 0 for the other axis, so angles are added, not concatenated.
         column_rates = np.concatenate([of_column[0], np.zeros(halves[1])])
         row_rates = np.concatenate([np.zeros(halves[0]), of_row[0]])
         angle = compute_angles(expand_positions(columns, 2), column_rates[None, None])

@@ -1,4 +1,4 @@
-"""Swin's relative biases for distances in rows and columns, from a table or a network."""
+"""Swin's relative biases for distances in rows and columns, from a table or a small network."""
 
 import keras
 import numpy as np
@@ -15,14 +15,16 @@ from keras_attention.positions.patch_grid import (
 )
 from keras_attention.positions.relative_scores import check_heads
 
-PREFIX_ROWS = 3  # prefix to grid, grid to prefix, prefix to prefix, as in BEiT
+PREFIX_ROWS = 3  # for a query in the prefix, a key in the prefix, and both, as in BEiT
 
 
 class GridBias(WeightedBias):
-    """Adds to each head's scores a number for the distance in rows and in columns.
+    """Base class of biases per head that depend on the distance in rows and in columns.
 
-    Subclasses compute the numbers in `bias_table` (distances, N): one for each distance in rows, i
-    - j from -reach to reach, times each in columns, then, with a prefix, `PREFIX_ROWS` more.
+    A subclass computes the biases in `bias_table` (num_distances, N). The rows of this table are
+    all combinations of a distance i - j in rows (from -reach to reach, outer loop) and one in
+    columns (inner loop). If there are tokens before the grid (a prefix), `PREFIX_ROWS` more rows
+    follow.
     """
 
     own_arguments = ("grid", "prefix")
@@ -48,22 +50,28 @@ class GridBias(WeightedBias):
         return ops.transpose(ops.take(self.bias_table(), index, axis=0), (0, 3, 1, 2))
 
     def bias_table(self):
-        """Compute the bias of each distance and head, float32 (distances, N)."""
+        """Compute the bias of each distance and head: float32 (num_distances, N).
+
+        If there is a prefix, the table has `PREFIX_ROWS` more rows at the end.
+        """
         raise NotImplementedError(f"{type(self).__name__}.bias_table")
 
     @property
     def reach(self):
-        """The largest distances with their own bias, in rows and in columns."""
+        """Return the largest distance in rows and in columns that has its own bias."""
         return tuple(side - 1 for side in self.grid)
 
     @property
     def num_distances(self):
-        """The number of distances in rows and columns that have their own bias."""
+        """Return the number of combinations of row and column distances with their own bias."""
         rows, columns = self.reach
         return (2 * rows + 1) * (2 * columns + 1)
 
     def _index(self, i, j):
-        """Return the row of the table for queries i (1 or B, T, 1) and keys j (1 or B, 1, S)."""
+        """Return the table row of each pair of a query and a key: int (1 or B, T, S).
+
+        `i` (1 or B, T, 1) and `j` (1 or B, 1, S) are their positions.
+        """
         steps = [
             ops.clip(of_i - of_j, -reach, reach) + reach
             for of_i, of_j, reach in zip(
@@ -81,26 +89,30 @@ class GridBias(WeightedBias):
         return ops.where(ops.logical_or(i < self.prefix, j < self.prefix), in_front, index)
 
     def num_heads(self, shape):
-        """Return the N of queries of `shape` (B, T, N, H)."""
+        """Return N, the number of heads, from the shape (B, T, N, H) of queries."""
         check_heads(self, shape)
         return shape[2]
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class SwinBias(GridBias):
-    """Adds to each head's scores a learned number for the distance in rows and in columns.
+    """Adds a learned bias per head for the distance in rows and in columns to the scores.
 
-    Liu et al. (2021, Swin, equation 4): a table of (2 rows - 1)(2 columns - 1) numbers for each
-    head, in the order of the published weights (i - j, row by row). Pairs with a token of the
-    prefix have three more numbers: prefix to grid, grid to prefix, prefix to prefix (BEiT).
+    `bias[n, i, j] = table[i - j, n]` for head n, query i and key j (Liu et al., 2021, Swin,
+    equation 4). Here i - j is a distance in rows and columns. By default the table has
+    (2 · rows - 1) · (2 · columns - 1) rows, in the order of Swin's published weights. If there is a
+    prefix, it has three more rows, as in BEiT, for pairs that include a token of the prefix.
 
     Args:
-        grid: (rows, columns) of the tokens, row by row: those of a window if each window is a
-            sequence, those of the image if a mask such as `Window2D` makes the windows.
+        grid: (rows, columns) of the tokens, which are in row-by-row order. If each window is a
+            sequence, this is the size of a window. If a mask such as `Window2D` defines the
+            windows, it is the size of the image.
         prefix: int, the number of tokens before the grid.
-        max_distance: (rows, columns): larger distances count as these. With windows made by a mask
-            it keeps the table as small as a window. None is the grid's own.
-        initializer: of the table. None is a normal distribution with deviation 0.02.
+        max_distance: (rows, columns), ints. Larger distances count as these. If a mask defines the
+            windows, this keeps the table as small as that of a window. None means the largest
+            distance in the grid.
+        initializer: initializer of the table. None uses a normal distribution with standard
+            deviation 0.02.
 
     ```python
     import numpy as np
@@ -109,7 +121,7 @@ class SwinBias(GridBias):
     position = ka.positions.SwinBias(grid=(2, 3))
     bias = position(np.zeros((1, 6, 4, 8), "float32"))
     assert bias.shape == (1, 4, 6, 6) and position.table.shape == (3 * 5, 4)
-    assert np.array_equal(bias[0, :, 4, 0], bias[0, :, 5, 1])  # a row down, a column right
+    assert np.array_equal(bias[0, :, 4, 0], bias[0, :, 5, 1])  # both one row and one column apart
     ```
     """
 
@@ -136,15 +148,15 @@ class SwinBias(GridBias):
         return ops.convert_to_tensor(self.table)
 
     def interpolate(self, new_grid, method="bicubic"):
-        """Return this position for `new_grid`, with a resized table.
+        """Return a copy of this layer for `new_grid`, with a resized table.
 
         Args:
-            new_grid: (rows, columns).
-            method: as in `interpolate`.
+            new_grid: (rows, columns) of the new image or window.
+            method: interpolation method, `"bicubic"`, `"bilinear"` or `"nearest"`.
 
         Returns:
-            A new position, built if this one is. For a trained model, build the model again for the
-            new grid and set the weights of its position to these.
+            A new layer, built if this one is. To resize a trained model, build the model again for
+            the new grid and set that layer's weights to the weights of the result.
         """
         new_grid = checks.check_rows_and_columns("interpolate", "new_grid", new_grid)
         other = self.from_config({**self.get_config(), "grid": new_grid})
@@ -161,19 +173,22 @@ class SwinBias(GridBias):
 class ContinuousBias(GridBias):
     """Adds a bias that a small network computes from the distance (Liu et al., 2022, Swin V2).
 
-    The distance i - j in rows and in columns is divided by the grid's largest and spaced
-    logarithmically, sign(d) log2(1 + |8 d|) / log2(8) (equation 4). A hidden layer with ReLU makes
-    a number x for each head of it, and 16 sigmoid(x) is added, as in the published code. The
-    network runs once for each distance, not for each pair. Its weights do not depend on the grid:
-    on another grid, set `pretrained_grid` to the one that they were learned on.
+    Distances i - j in rows and in columns are divided by the largest distance in the grid. The
+    result d is rescaled to sign(d) · log2(1 + |8 d|) / log2(8) (equation 4). From both distances, a
+    network with one hidden ReLU layer computes a value x for each head. The bias is
+    16 · sigmoid(x), as in the published code. The network runs once per distance, not once per pair
+    of tokens. Its weights do not depend on the grid. If you use trained weights with another grid,
+    set `pretrained_grid` to the grid of the training.
 
     Args:
-        grid: (rows, columns) of the tokens, row by row, as in `SwinBias`.
-        prefix: int, the number of tokens before the grid. Pairs with them have bias 0.
+        grid: (rows, columns) of the tokens, which are in row-by-row order.
+        prefix: int, the number of tokens before the grid. Pairs that include them have bias 0.
         hidden_dim: int, the width of the hidden layer.
-        pretrained_grid: (rows, columns) whose largest distances divide. None is `grid`.
-        initializer: of the kernels (2, hidden_dim) and (hidden_dim, N). None is a normal
-            distribution with deviation 0.02. The hidden layer's bias starts at zero.
+        pretrained_grid: (rows, columns). Distances are divided by the largest distances in this
+            grid. None means `grid`.
+        initializer: initializer of the kernels (2, hidden_dim) and (hidden_dim, N). None uses a
+            normal distribution with standard deviation 0.02. The hidden layer's bias starts at
+            zero.
 
     ```python
     import numpy as np
@@ -216,7 +231,7 @@ class ContinuousBias(GridBias):
         return table
 
     def distances(self):
-        """Return the network's inputs: NumPy (distances, 2), from -8 to 8 before the logarithm."""
+        """Return the network's inputs, the rescaled distances: NumPy (num_distances, 2)."""
         steps = [np.arange(-reach, reach + 1) for reach in self.reach]
         steps = np.stack(np.meshgrid(*steps, indexing="ij"), axis=-1).reshape(-1, 2)
         largest = np.maximum(np.array(self.pretrained_grid or self.grid) - 1, 1)

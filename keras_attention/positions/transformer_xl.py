@@ -23,28 +23,31 @@ from keras_attention.positions.relative_scores import (
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class TransformerXL(WeightedBias):
-    """Adds Transformer-XL's terms of distance and of content bias (Dai et al., 2019).
+    """Adds Transformer-XL's distance terms and content bias to the scores (Dai et al., 2019).
 
-    To the score q · k (term a of section 3.3), adds (q + v) · W r(i - j) (terms b and d) and u · k
-    (term c), all times 1/√H. r(d) holds the sines, then the cosines, of the distance d in D/2
-    wavelengths, W projects them for each head, and u and v are learned.
+    `score = (q · k + (q + v) · W r(i - j) + u · k) / √H`. Here q · k is term (a) of section 3.3,
+    and this class adds the terms (b), (c) and (d). r(i - j) contains the sines and then the cosines
+    of the distance, for D/2 wavelengths. The matrix W projects it for each head, and u and v are
+    learned vectors.
 
-    r(i - j) is never made: by the addition theorems, (q + v) W, rotated by i, is multiplied with
-    the sinusoids of j. That is exact for any positions, with memories and chunks too, without a
-    relative shift. A pair of positions costs N · D products where the score costs N · H, so a
-    smaller `hidden_dim` is cheaper.
+    r(i - j) is never computed. By the angle addition formulas, it is enough to rotate (q + v) W by
+    i and to multiply the result by the sinusoids of j. This is exact for any positions, including
+    those of memories and chunks, and needs no relative shift. Each pair of a query and a key costs
+    N · D multiplications, where the score costs N · H, so a smaller `hidden_dim` is cheaper.
 
     Args:
-        hidden_dim: even int, D, the width of r. None is the model's, N · H, as in the paper.
-        max_wavelength: number above 0. The longest wavelength is almost 2π times as long.
-        scale: float, the factor of all terms. None is 1/√H, as in the score `scaled_dot`.
-        initializer: of W (D, N, H), u and v (N, H). None is a normal distribution with deviation
-            0.02.
+        hidden_dim: even int, D, the width of r. None means N · H, as in the paper.
+        max_wavelength: positive number. The longest wavelength is almost 2π · max_wavelength.
+        scale: float, the factor of all terms. None means 1/√H, as in the score `scaled_dot`.
+        initializer: initializer of W (D, N, H), u and v (N, H). None uses a normal distribution
+            with standard deviation 0.02.
 
     Call arguments:
-        query: (B, T, N, H). key: (B, S, K, H).
-        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S). Keys of a memory of
-            M tokens are at -M to -1, or the queries at M, M + 1, ...
+        query: (B, T, N, H).
+        key: (B, S, K, H).
+        query_positions: int (T,) or (B, T).
+        key_positions: int (S,) or (B, S). If the first M keys are a memory, either give these keys
+            the positions -M to -1, or let the positions of the queries start at M.
 
     ```python
     import numpy as np
@@ -82,8 +85,8 @@ class TransformerXL(WeightedBias):
         if width % 2:
             raise ValueError(
                 f"TransformerXL(hidden_dim={self.hidden_dim}) has a sine and a cosine of each "
-                f"wavelength, but {heads} heads of size {size} ask for {width} waves. Choose an "
-                "even hidden_dim."
+                f"wavelength, but {heads} heads of size {size} have {width} waves. Choose an even "
+                "hidden_dim."
             )
         self.kernel = self.add_table((width, heads, size), "kernel")
         self.content_bias = self.add_table((heads, size), "content_bias")
@@ -97,12 +100,12 @@ class TransformerXL(WeightedBias):
         return (by_distance + self._content_term(ops.cast(key, "float32"))) * get_scale(self, query)
 
     def _position_terms(self, i, j, query):
-        """Compute (q + v) · W r(i - j), float32 (B, N, T, S)."""
+        """Compute (q + v) · W r(i - j) for positions i, j and queries q: float32 (B, N, T, S)."""
         i, j = expand_positions(i), expand_positions(j)  # (1 or B, T), (1 or B, S)
         origin = i[:, :1]
         if not i.shape[1]:  # without queries, keys count from 0
             origin = ops.sum(origin, axis=1, keepdims=True)
-        # Small numbers keep the sinusoids exact, wherever in a long stream the tokens are.
+        # Subtracting the origin keeps sinusoids exact, however late in a long stream tokens are.
         sine_i, cosine_i = self._waves(i - origin)
         sine_j, cosine_j = self._waves(j - origin)  # (1 or B, S, D/2)
         _, length, heads, _ = ops.shape(query)
@@ -125,7 +128,7 @@ class TransformerXL(WeightedBias):
         return ops.reshape(ops.matmul(rotated, waves), shape)
 
     def _content_term(self, key):
-        """Compute u · k, float32 (B, N, 1, S)."""
+        """Compute the content bias u · k for keys (B, S, K, H): float32 (B, N, 1, S)."""
         heads, size = self.content_bias.shape
         length, groups = ops.shape(key)[1:3]
         batch, *_ = prepend_batch(key, length)
@@ -136,7 +139,7 @@ class TransformerXL(WeightedBias):
         return ops.reshape(ops.transpose(liked, (1, 0, 3, 2)), (batch, heads, 1, length))
 
     def _waves(self, positions):
-        """Return sines and cosines, float32 (1 or B, T, D/2) each."""
+        """Return the sines and the cosines of `positions`: float32 (1 or B, T, D/2) each."""
         width = self.kernel.shape[0]
         rates = float(self.max_wavelength) ** (-2.0 * np.arange(width // 2) / width)
         angle = compute_angles(ops.expand_dims(positions, axis=2), rates[None, None])

@@ -1,4 +1,4 @@
-"""Checkpoints of others as models of our layers: `load`, `describe`, `tokenizer`."""
+"""Functions that load published checkpoints as Keras models of this package, and save them."""
 
 from keras_attention.pretrained.checkpoint import CheckpointError
 from keras_attention.pretrained.loading import Description, describe, load

@@ -1,40 +1,33 @@
-"""Float32 copies of a file's arrays, of which a backend makes tensors without a second copy."""
+"""Memory-aligned float32 copies of arrays, which TensorFlow can use without copying them again."""
 
 import math
 import mmap
+import sys
 
 import keras
 import numpy as np
 
-ALIGNMENT = 64  # bytes: TensorFlow takes memory as it is that begins at a multiple of them
-COLUMNS = (
-    16  # float32 in so many bytes: a turn that writes whole lines of memory takes half as long
-)
-SMALL = 4096  # bytes: of less a second copy costs nothing
-# Of so many bytes Linux gives all pages at once, in three fifths of the time of one at a time. From
-# 4 MB on NumPy asks for huge pages, for which the kernel first puts a memory in pieces in order:
-# that took 1.8 of the 3.3 seconds of a load of 1.3 GB.
+ALIGNMENT = 64  # bytes: TensorFlow uses memory in place if it starts at a multiple of this
+COLUMNS = 16  # columns transposed at once: copying whole cache lines takes half the time
+SMALL = 4096  # bytes: a second copy of a smaller array costs nothing
+# At this size and above, memory is allocated by mmap with MAP_POPULATE, which takes 60 % of NumPy's
+# time. NumPy requests huge pages for arrays of 4 MB and more, and Linux then compacts memory first.
+# That took 1.8 of the 3.3 seconds of loading 1.3 GB.
 LARGE = 1 << 19
 
 
 def copy_aligned(array):
-    """Return a float32 copy in C order, whose memory begins at a multiple of `ALIGNMENT`.
+    """Return a float32 copy of an array in C order, whose address is a multiple of 64 bytes.
 
     Args:
-        array: of any dtype and layout, such as the transposed map of a file.
-
-    ```python
-    import numpy as np
-    from keras_attention.pretrained.aligned import copy_aligned
-
-    turned = np.arange(6, dtype="float16").reshape(2, 3).T
-    copy = copy_aligned(turned)
-    assert copy.flags.c_contiguous and copy.dtype == "float32" and copy.ctypes.data % 64 == 0
-    assert np.array_equal(copy, turned)
-    ```
+        array: array of any dtype and memory layout, such as the transpose of a memory map.
     """
     size = 4 * math.prod(array.shape)
-    memory = _get_memory(size + ALIGNMENT)
+    if size < LARGE or sys.platform != "linux":
+        memory = np.empty(size + ALIGNMENT, "uint8")
+    else:
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
+        memory = np.frombuffer(mmap.mmap(-1, size + ALIGNMENT, flags=flags), "uint8")
     start = -memory.ctypes.data % ALIGNMENT
     copy = memory[start : start + size].view("float32").reshape(array.shape)
     if array.ndim == 2 and array.strides[0] < array.strides[1]:
@@ -45,16 +38,11 @@ def copy_aligned(array):
     return copy
 
 
-def _get_memory(size):
-    """Bytes to write to, whatever they hold."""
-    if size < LARGE or not hasattr(mmap, "MAP_POPULATE"):
-        return np.empty(size, "uint8")
-    kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
-    return np.frombuffer(mmap.mmap(-1, size, flags=kind), "uint8")
-
-
 def as_tensor(copy):
-    """Return the tensor of an array of `copy_aligned`; TensorFlow's is of the same memory."""
+    """Return the array `copy`, a result of `copy_aligned`, as a tensor of the backend.
+
+    On TensorFlow the tensor shares the memory of the array.
+    """
     if keras.backend.backend() != "tensorflow" or copy.nbytes < SMALL:
         return keras.ops.convert_to_tensor(copy)
     import tensorflow as tf

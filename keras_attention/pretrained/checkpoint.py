@@ -1,11 +1,11 @@
-"""A folder of a checkpoint: its settings, and its tensors, read from maps of the files.
+"""`Checkpoint`: a folder with `config.json` and safetensors files, read without running its code.
 
-Nothing in a folder is run: only `config.json` and safetensors files are read (those of KerasHub in
-`keras_hub`), and each is checked before anything is made of it. The library of the format copies
-every tensor, and has no bfloat16 in NumPy; here a tensor is a map of its bytes, so that a model is
-the only copy in memory.
+Every file is checked before it is used. Tensors are read as memory maps, so only the model's own
+copy is in memory. (The safetensors library would copy every tensor, and NumPy lacks bfloat16.) The
+module `keras_hub` reads folders of KerasHub.
 """
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -17,7 +17,7 @@ import numpy as np
 from keras_attention.files.io import read_json
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
-LONGEST_HEADER = 100_000_000  # bytes, as in the library of the format
+LONGEST_HEADER = 100_000_000  # bytes, as in the safetensors library
 MOST_AXES = 8
 DTYPES = {
     "F64": "float64",
@@ -31,32 +31,27 @@ DTYPES = {
     "U8": "uint8",
     "BOOL": "bool",
 }
-# What the first BERTs, which TensorFlow wrote, call the scale and the offset of a norm.
+# Early BERT files have TensorFlow's names for the weights of a layer normalization.
 OLD_NAMES = re.compile(r"(?<=LayerNorm\.)(gamma|beta)$")
 NEW_NAMES = {"gamma": "weight", "beta": "bias"}
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "model.ckpt")
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that is damaged, or that nothing here can load; the words say why."""
+    """Raised if a checkpoint is damaged or not supported. The message says why."""
 
 
 @dataclasses.dataclass(frozen=True)
 class StoredTensor:
-    """A tensor in a safetensors file.
-
-    Attributes:
-        path: the file. start: int, its first byte there.
-        dtype: str, of NumPy (and `"bfloat16"`). shape: tuple of ints.
-    """
+    """The place of a tensor in a file. `read` returns the array."""
 
     path: pathlib.Path
-    start: int
-    dtype: str
+    start: int  # offset of its first byte
+    dtype: str  # a NumPy dtype or "bfloat16"
     shape: tuple
 
     def read(self):
-        """Return the array, of the file's own bytes: they are read when they are looked at."""
+        """Return the array as a memory map of the file."""
         import ml_dtypes
 
         dtype = np.dtype(ml_dtypes.bfloat16 if self.dtype == "bfloat16" else self.dtype)
@@ -66,18 +61,19 @@ class StoredTensor:
 
 
 class Checkpoint:
-    """The settings and tensors of a folder.
+    """The settings and tensors of a checkpoint in Hugging Face's format.
 
     Args:
-        folder: path of a folder with `config.json` and `model.safetensors`, or shards of it.
+        folder: path of a folder with `config.json` and `model.safetensors`, or its shards.
 
     Attributes:
-        folder: pathlib.Path.
-        config: dict, what `config.json` says.
-        tensors: dict, name -> `StoredTensor`.
+        folder: pathlib.Path of the folder.
+        config: dict, the content of `config.json`.
+        tensors: dict from the name of a tensor to a `StoredTensor`.
 
     Raises:
-        CheckpointError: a file is missing, damaged, or of a kind that could run code.
+        CheckpointError: a file is missing or damaged, or the weights are only in pickle files,
+            which can run code.
     """
 
     def __init__(self, folder):
@@ -87,8 +83,8 @@ class Checkpoint:
         self.config = self._read_config()
         self.tensors = {}
         for path in self._find_files():
-            for name, tensor in self._read_header(path).items():
-                name = OLD_NAMES.sub(lambda found: NEW_NAMES[found[1]], name)
+            for name, tensor in self._read_tensors(path).items():
+                name = OLD_NAMES.sub(lambda match: NEW_NAMES[match[1]], name)
                 if name in self.tensors:
                     raise CheckpointError(
                         f"{path} is damaged: {name} is in {self.tensors[name].path.name}, too."
@@ -97,39 +93,46 @@ class Checkpoint:
 
     @property
     def model_type(self):
-        """The architecture by its own name; `"timm"` for files of timm, which name a size."""
+        """Return `model_type` from `config.json`, or `"timm"` if the checkpoint is from timm."""
         is_timm = "architecture" in self.config and "model_type" not in self.config
         return "timm" if is_timm else self.config.get("model_type")
 
     def _read_config(self):
         return self._read_dict(CONFIG)
 
-    def _read_header(self, path):
+    def _read_tensors(self, path):
         return read_header(path)
 
     def _read_dict(self, name):
         path = self.folder / name
         if not path.is_file():
-            raise CheckpointError(f"{self.folder} holds no {name}: it is no checkpoint.")
+            raise CheckpointError(f"{self.folder} holds no {name}, so it is not a checkpoint.")
         return read_content(path)
 
     def _find_files(self):
-        """Return the safetensors files of the folder."""
-        whole = self.folder / WEIGHTS
-        if whole.is_file():
-            return [whole]
+        """Return the paths of `model.safetensors` or of its shards."""
+        path = self.folder / WEIGHTS
+        if path.is_file():
+            return [path]
         if not (self.folder / INDEX).is_file():
             self._refuse_pickles()
             raise CheckpointError(f"{self.folder} holds no {WEIGHTS}, and no {INDEX} of shards.")
-        places = self._read_dict(INDEX).get("weight_map")
-        if not isinstance(places, dict) or not all(isinstance(x, str) for x in places.values()):
+        weight_map = self._read_dict(INDEX).get("weight_map")
+        if not isinstance(weight_map, dict) or not all(
+            isinstance(shard, str) for shard in weight_map.values()
+        ):
             raise CheckpointError(f"{self.folder / INDEX} is damaged: it has no weight_map.")
-        return self._check_shards(INDEX, set(places.values()), ".safetensors")
+        return self._check_shards(INDEX, set(weight_map.values()), ".safetensors")
 
     def _check_shards(self, index, names, ending):
-        """Return the paths of the shards that a file names."""
+        """Return the paths of shards, the several files of one checkpoint, as a list.
+
+        A name that contains a folder or has no file raises a CheckpointError.
+
+        `index` is the file that lists the shards, and `ending` the ending of their names.
+        """
         for name in names:
-            # the name, not where it leads: caches of the hub are links
+            # Check the name and not the target: files in the Hub's cache are links.
             if pathlib.PurePath(name).name != name or not name.endswith(ending):
                 raise CheckpointError(
                     f"{self.folder / index} names the shard {name!r:.80}: expected the plain name "
@@ -140,49 +143,66 @@ class Checkpoint:
         return [self.folder / name for name in sorted(names)]
 
     def _refuse_pickles(self):
-        if found := [name for name in PICKLES if (self.folder / name).exists()]:
+        if names := [name for name in PICKLES if (self.folder / name).exists()]:
             raise CheckpointError(
-                f"{self.folder} has its weights in {found[0]} alone, a file that can run code when "
-                "it is read: it is not opened. Where you trust it, convert it once: "
+                f"{self.folder} has weights only in {names[0]}, which is not opened, because such "
+                "a file can run code. If you trust the file, convert it once: "
                 "transformers.AutoModel.from_pretrained(folder).save_pretrained(new_folder)."
             )
 
 
-def read_content(path, kind=dict):
-    """Return the content of a JSON file, a dict or list, or raise a CheckpointError."""
+@contextlib.contextmanager
+def report_invalid(prefix):
+    """Turn a ValueError, KeyError and the like in the `with` block into a CheckpointError.
+
+    Their messages start with `prefix`, such as the path of a file.
+    """
     try:
-        found = read_json(path)
+        yield
+    except CheckpointError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{prefix}: {error!s:.500}") from error
+
+
+def read_content(path, kind=dict):
+    """Return the content of a JSON file, which must be of type `kind`, dict or list.
+
+    A damaged file or another content raises a CheckpointError.
+    """
+    try:
+        content = read_json(path)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} is damaged: {error}") from error
-    if not isinstance(found, kind):
+    if not isinstance(content, kind):
         name = "object" if kind is dict else "list"
         raise CheckpointError(f"{path} is damaged: expected a JSON {name}.")
-    return found
+    return content
 
 
 def read_header(path):
-    """The tensors of a safetensors file, {name: `StoredTensor`}; checked, nothing of them read."""
+    """Return {name: `StoredTensor`} of a safetensors file, without reading the tensors."""
     size = path.stat().st_size
     with open(path, "rb") as file:
         first = file.read(8)
         length = int.from_bytes(first, "little")
         if len(first) < 8 or length > min(LONGEST_HEADER, size - 8):
-            raise _damaged(path, "its header ends behind the file, or is too long")
+            raise _damaged(path, "its header is longer than the file, or too long")
         text = file.read(length)
 
     def make_dict(pairs):
-        if len(found := dict(pairs)) < len(pairs):
+        if len(content := dict(pairs)) < len(pairs):
             raise ValueError("a name occurs twice")
-        return found
+        return content
 
     try:
         header = json.loads(text.decode("utf-8"), object_pairs_hook=make_dict)
     except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"its header is no JSON ({str(error)[:80]})") from error
+        raise _damaged(path, f"its header is not JSON ({str(error)[:80]})") from error
     if not isinstance(header, dict):
-        raise _damaged(path, "its header is no JSON object")
+        raise _damaged(path, "its header is not a JSON object")
     header.pop("__metadata__", None)
-    begin, found = 8 + length, {}
+    begin, tensors = 8 + length, {}
     for name, entry in header.items():
         dtype, shape, start, end = _read_entry(path, name, entry)
         if not 0 <= start <= end <= size - begin:
@@ -190,37 +210,40 @@ def read_header(path):
         item = 2 if dtype == "bfloat16" else np.dtype(dtype).itemsize
         if end - start != math.prod(shape) * item:
             raise _damaged(path, f"{name}, {dtype} {shape}, has {end - start} bytes")
-        found[name] = StoredTensor(path, begin + start, dtype, shape)
+        tensors[name] = StoredTensor(path, begin + start, dtype, shape)
     _check_gapless(path, header, size - begin)
-    return found
+    return tensors
 
 
 def _read_entry(path, name, entry):
-    """(dtype, shape, start, end) of a tensor in a header."""
+    """Return (dtype, shape, start, end) from a header's `entry` for the tensor `name`.
+
+    `start` and `end` are offsets in bytes. A damaged entry raises a CheckpointError.
+    """
     if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= entry.keys():
-        raise _damaged(path, f"{name!r:.80} has no dtype, shape and data_offsets")
+        raise _damaged(path, f"{name!r:.80} lacks dtype, shape or data_offsets")
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise CheckpointError(
             f"{path} has {name!r:.80} in {dtype!r:.40}: expected one of {', '.join(DTYPES)}."
         )
-    numbers = isinstance(shape, list) and isinstance(offsets, list) and len(offsets) == 2
-    if not numbers or not all(type(x) is int and 0 <= x < 2**63 for x in (*shape, *offsets)):
-        raise _damaged(path, f"{name!r:.80} has a shape or data_offsets that are none")
+    are_lists = isinstance(shape, list) and isinstance(offsets, list) and len(offsets) == 2
+    if not are_lists or not all(type(x) is int and 0 <= x < 2**63 for x in (*shape, *offsets)):
+        raise _damaged(path, f"{name!r:.80} has an invalid shape or data_offsets")
     if len(shape) > MOST_AXES:
         raise _damaged(path, f"{name!r:.80} has {len(shape)} axes")
     return DTYPES[dtype], tuple(shape), *offsets
 
 
 def _check_gapless(path, header, size):
-    """Tensors lie one after another, and fill the file: as the format asks."""
+    """Raise a CheckpointError if tensors overlap or leave gaps in a file of `size` bytes."""
     end = 0
-    for start, after in sorted(tuple(entry["data_offsets"]) for entry in header.values()):
+    for start, stop in sorted(tuple(entry["data_offsets"]) for entry in header.values()):
         if start != end:
             raise _damaged(path, f"its tensors overlap, or leave a gap, at byte {min(start, end)}")
-        end = after
+        end = stop
     if end != size:
-        raise _damaged(path, f"it has {size} bytes of tensors, and its header speaks of {end}")
+        raise _damaged(path, f"it has {size} bytes of tensors, but its header describes {end}")
 
 
 def _damaged(path, reason):

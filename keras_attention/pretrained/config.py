@@ -1,10 +1,10 @@
-"""`read_config`: settings of a checkpoint, of which every one is read, or known not to matter."""
+"""`read_config`: reads config.json of a checkpoint, so that no setting is overlooked."""
 
 from keras_attention.files.fields import Fields
 from keras_attention.pretrained.checkpoint import CheckpointError
 
-# Of training, of files, of decoding, of heads' names, of what a model returns: no model is built
-# otherwise for them.
+# Settings about training, files, decoding, label names and return values. They do not affect the
+# architecture of the model.
 IRRELEVANT = set(
     """
     _attn_implementation _attn_implementation_autoset _commit_hash _flash_attn_2_enabled
@@ -29,12 +29,15 @@ IRRELEVANT = set(
 
 
 def read_config(values, path, ignored=()):
-    """Return the `Fields` of a checkpoint's settings. Each is read, or known not to matter.
+    """Return the settings of a checkpoint as `Fields`.
+
+    `Fields` notes which settings are read. Its `finish` raises a CheckpointError for a setting that
+    was not read, because it might change the model.
 
     Args:
-        values: dict, what the file says.
-        path: what errors call it.
-        ignored: names of settings that do not matter for this architecture.
+        values: dict, the settings.
+        path: path of their file, for error messages.
+        ignored: names of settings that need not be read, in addition to `IRRELEVANT`.
     """
     return Fields(path, values, ignored=IRRELEVANT | {*ignored}, error_class=CheckpointError)
 
@@ -54,13 +57,17 @@ ACTIVATIONS = {
     "mish": "mish",
 }
 _GATED = {"silu": "swiglu", "gelu": "geglu", "gelu_tanh": "geglu_tanh", "relu": "reglu"}
-# Activations of feed-forward networks with a gate.
+# {activation in config.json: our name for a feed-forward network gated with it}
 GATES = {name: _GATED[kind] for name, kind in ACTIVATIONS.items() if kind in _GATED}
 
 
 def read_bias(config):
-    """Return whether layers have biases: those of attention and feed-forward networks, or none."""
+    """Return whether attention and feed-forward layers have biases.
+
+    `config` is a `Fields` with the content of config.json. If only one kind of layer has biases, a
+    CheckpointError is raised.
+    """
     bias = config.flag("attention_bias", False)
     if config.flag("mlp_bias", False) != bias:
-        raise config.error("mlp_bias", f"{str(bias).lower()}, as attention_bias")
+        raise config.error("mlp_bias", f"{str(bias).lower()}, like attention_bias")
     return bias

@@ -1,4 +1,4 @@
-"""`read_generation_settings`: how a checkpoint writes, by the files beside its weights."""
+"""`read_generation_settings`: reads the default settings for generation of a checkpoint."""
 
 import dataclasses
 
@@ -10,59 +10,50 @@ FILE = "generation_config.json"
 
 @dataclasses.dataclass(frozen=True)
 class GenerationSettings:
-    """How a model writes, where nothing else is asked for.
+    """The default settings for generation of a checkpoint.
 
-    Attributes:
-        end_token_ids: tuple of ints, any of which ends a text.
-        start_token_id: int, what a decoder begins with; None for a language model.
-        beam: int, how many texts the search holds; 1 is greedy.
-        length_penalty: float, of beams, of Hugging Face: the power of a text's length.
-        temperature: float, or None where tokens are not drawn.
-        forced_bos_token_id: int, the first token of every text, after `start_token_id`; or None.
-        suppress_tokens: tuple of ints, which are never written.
-        begin_suppress_tokens: tuple of ints, which are never written first.
-        min_length: int, how many tokens there are before a text may end, with those that its
-            decoder began with.
-        min_new_tokens: int, the same without those.
-        no_repeat_ngram_size: int, how many tokens in a row no text has twice; None for no limit.
-
-    `forced_eos_token_id` only replaces the last token of a text that is cut off, and is not read.
+    `forced_eos_token_id` is left out. It would only replace the last token of truncated output.
     """
 
-    end_token_ids: tuple
-    start_token_id: int | None
-    beam: int
-    length_penalty: float
-    temperature: float | None
-    forced_bos_token_id: int | None = None
-    suppress_tokens: tuple = ()
-    begin_suppress_tokens: tuple = ()
-    min_length: int = 0
+    end_token_ids: tuple  # generation stops at any of these ids
+    start_token_id: int | None  # the decoder's first token, None for a language model
+    beam: int  # number of beams, 1 is greedy
+    length_penalty: float  # exponent of the length, as in Hugging Face
+    temperature: float | None  # None without sampling
+    forced_bos_token_id: int | None = None  # the token after `start_token_id`
+    suppress_tokens: tuple = ()  # ids that are never generated
+    begin_suppress_tokens: tuple = ()  # ids that are never generated first
+    min_length: int = 0  # including the tokens that start the decoder
     min_new_tokens: int = 0
-    no_repeat_ngram_size: int | None = None
+    no_repeat_ngram_size: int | None = None  # n-grams of this size never repeat, None allows it
 
-    def name_constraints(self, start_tokens):
-        """The keywords of a task that writes, for a decoder that begins with so many tokens."""
-        names = "forced_bos_token_id suppress_tokens begin_suppress_tokens no_repeat_ngram_size"
-        least = max(self.min_new_tokens, self.min_length - start_tokens)
-        return {name: getattr(self, name) for name in names.split()} | {"min_new_tokens": least}
+    def list_constraints(self, start_tokens):
+        """Return a dict {Hugging Face's name: value} of the rules for forced or forbidden tokens.
+
+        `start_tokens` is the number of tokens that start the decoder, which `min_length` includes.
+        """
+        return {
+            "forced_bos_token_id": self.forced_bos_token_id,
+            "suppress_tokens": self.suppress_tokens,
+            "begin_suppress_tokens": self.begin_suppress_tokens,
+            "no_repeat_ngram_size": self.no_repeat_ngram_size,
+            "min_new_tokens": max(self.min_new_tokens, self.min_length - start_tokens),
+        }
 
 
 def _read_fields(checkpoint):
-    """Return the `Fields` of what `config.json` and `generation_config.json` say together."""
+    """Return the settings in config.json, updated by generation_config.json, as `Fields`."""
     path = checkpoint.folder / FILE
-    written = read_content(path) if path.is_file() else {}
-    values = checkpoint.config | {k: v for k, v in written.items() if v is not None}
-    return Fields(
-        path if written else checkpoint.folder / CONFIG, values, error_class=CheckpointError
-    )
+    content = read_content(path) if path.is_file() else {}
+    values = checkpoint.config | {k: v for k, v in content.items() if v is not None}
+    path = path if content else checkpoint.folder / CONFIG
+    return Fields(path, values, error_class=CheckpointError)
 
 
 def read_generation_settings(checkpoint):
-    """Return the `GenerationSettings` of a `Checkpoint`.
+    """Return the `GenerationSettings` of a `Checkpoint`, from its JSON files.
 
-    Raises:
-        CheckpointError: nothing says how a text ends, or a number is none.
+    The settings are the defaults of `generate` that the checkpoint defines.
     """
     fields, start, temperature = _read_fields(checkpoint), None, None
     if fields.get("is_encoder_decoder"):
@@ -71,12 +62,13 @@ def read_generation_settings(checkpoint):
         start = _read_ids(fields, first)[0]
     if fields.get("do_sample") is True:
         temperature = fields.number("temperature", None, least=1e-6, most=1e6)
-    constraints = {}
+    constraints = {
+        name: _read_ids(fields, name)
+        for name in ("suppress_tokens", "begin_suppress_tokens")
+        if fields.get(name)
+    }
     if fields.get("forced_bos_token_id") is not None:
         constraints["forced_bos_token_id"] = _read_ids(fields, "forced_bos_token_id")[0]
-    for name in ("suppress_tokens", "begin_suppress_tokens"):
-        if fields.get(name):
-            constraints[name] = _read_ids(fields, name)
     return GenerationSettings(
         end_token_ids=_read_ids(fields, "eos_token_id"),
         start_token_id=start,
@@ -92,34 +84,33 @@ def read_generation_settings(checkpoint):
 
 
 def read_speech_prompts(checkpoint):
-    """Keywords of `ka.data.SpeechPrompt`: the tokens that say what Whisper writes.
+    """Return a dict with the arguments of `ka.data.SpeechPrompt` for a Whisper checkpoint.
 
-    Raises:
-        CheckpointError: `generation_config.json` does not say them, as in files before 2023.
+    Files older than 2023, which do not name the ids of the prompt, raise a CheckpointError.
     """
     fields = _read_fields(checkpoint)
     if fields.get("no_timestamps_token_id") is None:
         raise CheckpointError(
-            f"{fields.path} does not say no_timestamps_token_id, the token that ends Whisper's "
-            f"prompt: take {FILE} of the checkpoint of openai that this one was trained from."
+            f"{fields.path} has no no_timestamps_token_id, the token that ends Whisper's prompt. "
+            f"Copy {FILE} from the original checkpoint of OpenAI."
         )
-    found = {"no_timestamps_id": _read_ids(fields, "no_timestamps_token_id")[0]}
+    keywords = {"no_timestamps_id": _read_ids(fields, "no_timestamps_token_id")[0]}
     for ours, theirs in (("languages", "lang_to_id"), ("tasks", "task_to_id")):
         needed = fields.get("is_multilingual", theirs in fields)
         ids = fields.get(theirs, {}) if needed else {}
         if not isinstance(ids, dict) or (fields.get("is_multilingual") and not ids):
             raise fields.error(theirs, "names and ids")
         inner = fields.part(ids)
-        found[ours] = {name.strip("<|>"): inner.token_id(name) for name in ids}
+        keywords[ours] = {name.strip("<|>"): inner.token_id(name) for name in ids}
     for name in ("language", "task"):
-        if found[f"{name}s"] and isinstance(fields.get(name), str):
-            found[name] = fields.get(name)
-    found["tasks"] = dict(sorted(found["tasks"].items()))  # to transcribe comes first
-    return found
+        if keywords[f"{name}s"] and isinstance(fields.get(name), str):
+            keywords[name] = fields.get(name)
+    keywords["tasks"] = dict(sorted(keywords["tasks"].items()))  # "transcribe" comes first
+    return keywords
 
 
 def _read_ids(fields, name):
-    """Return an id or a list of ids, as a tuple of different ones."""
+    """Return the setting `name`, an id or a list of ids, as a tuple without duplicates."""
     value = fields.get(name)
     ids = value if isinstance(value, list) else [value]
     if not ids or not all(type(i) is int and 0 <= i <= MOST_ID for i in ids):

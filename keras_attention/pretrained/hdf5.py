@@ -1,8 +1,7 @@
-"""HDF5 files of weights, as Keras writes them: where each tensor lies, checked, and nothing read.
+"""`read_datasets`: finds the arrays in an HDF5 file of Keras weights, without reading them.
 
-Keras writes plain arrays, one after another. What an HDF5 file may hold beside that (links into
-other files, references, compressed or virtual arrays, which can need other code to be read) is
-refused.
+Keras only writes plain arrays. HDF5 also has links into other files, references, and compressed or
+virtual arrays. To read these may run other code, so they raise an error.
 """
 
 import numpy as np
@@ -14,11 +13,7 @@ KINDS = set(DTYPES.values()) - {"bfloat16"}
 
 
 def read_datasets(path):
-    """Return the arrays of an HDF5 file, {name: `StoredTensor`}.
-
-    Raises:
-        CheckpointError: the file is damaged, or holds more than plain arrays.
-    """
+    """Return the places of the arrays in an HDF5 file, {path inside the file: `StoredTensor`}."""
     import h5py
 
     try:
@@ -34,39 +29,43 @@ def read_datasets(path):
 
 
 def _collect(file, path):
-    """The arrays below a file, whose groups are walked through without following links out."""
+    """Return the result of `read_datasets` for an open HDF5 file. Links raise an error."""
     import h5py
 
-    size, found, seen, groups = path.stat().st_size, {}, set(), [("", file)]
+    size, tensors, addresses, groups = path.stat().st_size, {}, set(), [("", file)]
     while groups:
-        before, group = groups.pop()
-        for name in group:
-            whole = f"{before}/{name}" if before else name
-            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+        prefix, group = groups.pop()
+        for key in group:
+            name = f"{prefix}/{key}" if prefix else key
+            if not isinstance(group.get(key, getlink=True), h5py.HardLink):
                 raise CheckpointError(
-                    f"{path} has {whole:.80} in another place, by a link: expected the array "
-                    "itself."
+                    f"{path} has {name:.80} as a link: expected the array itself."
                 )
-            one = group[name]
-            address = h5py.h5o.get_info(one.id).addr
-            if address in seen or len(seen) >= MOST_OBJECTS:
-                raise _damaged(path, f"{whole:.80} is there under two names, or one of too many")
-            seen.add(address)
-            if isinstance(one, h5py.Group):
-                groups.append((whole, one))
-            elif isinstance(one, h5py.Dataset):
-                found[whole] = _locate(one, whole, path, size)
+            item = group[key]
+            address = h5py.h5o.get_info(item.id).addr
+            if address in addresses or len(addresses) >= MOST_OBJECTS:
+                raise _damaged(path, f"{name:.80} has two names, or the file too many objects")
+            addresses.add(address)
+            if isinstance(item, h5py.Group):
+                groups.append((name, item))
+            elif isinstance(item, h5py.Dataset):
+                tensors[name] = _locate(item, name, path, size)
             else:
-                raise _damaged(path, f"{whole:.80} is neither a group nor an array")
-    return found
+                raise _damaged(path, f"{name:.80} is neither a group nor an array")
+    return tensors
 
 
 def _locate(dataset, name, path, size):
-    """Return the `StoredTensor` of a plain array in a file of `size` bytes."""
+    """Return the `StoredTensor` of an HDF5 dataset called `name`, in a file of `size` bytes.
+
+    A dataset that is not a plain array inside the file raises a CheckpointError.
+    """
     import h5py
 
-    dtype = _read_dtype(dataset)
-    if dtype is None:
+    dtype = dataset.dtype.name
+    if dataset.dtype == np.dtype("V2") and dataset.attrs.get("dtype") == "bfloat16":
+        dtype = "bfloat16"
+    elif not dataset.dtype.isnative or dataset.dtype.fields is not None or dtype not in KINDS:
         raise CheckpointError(
             f"{path} has {name:.80} in {str(dataset.dtype):.40}: expected one of "
             f"{', '.join(DTYPES.values())}."
@@ -81,16 +80,8 @@ def _locate(dataset, name, path, size):
     start, length = dataset.id.get_offset(), dataset.id.get_storage_size()
     expected = dataset.size * dataset.dtype.itemsize
     if start is None or length != expected or start + length > size:
-        raise _damaged(path, f"{name:.80}, {dtype} {dataset.shape}, is not whole")
+        raise _damaged(path, f"{name:.80}, {dtype} {dataset.shape}, is not complete")
     return StoredTensor(path, start, dtype, tuple(dataset.shape))
-
-
-def _read_dtype(dataset):
-    """Return the type of an array in NumPy's words, or None for one that is no type of weights."""
-    if dataset.dtype == np.dtype("V2") and dataset.attrs.get("dtype") == "bfloat16":
-        return "bfloat16"
-    known = dataset.dtype.isnative and dataset.dtype.fields is None
-    return dataset.dtype.name if known and dataset.dtype.name in KINDS else None
 
 
 def _damaged(path, reason):

@@ -1,7 +1,7 @@
-"""`Preset`: a folder of KerasHub, whose weights are HDF5 and whose settings are those of a class.
+"""`Preset`: a model folder that KerasHub saved, with HDF5 weights and the config of a class.
 
-KerasHub itself is not needed. A class is a name that is looked up in a table; nothing is imported
-by what a file says.
+KerasHub need not be installed. The name of the class is only compared with known names, so a file
+cannot make Python import anything.
 """
 
 import pathlib
@@ -13,34 +13,22 @@ from keras_attention.pretrained.hdf5 import read_datasets
 
 WEIGHTS, SHARDS = "model.weights.h5", "model.weights.json"
 TASK, TASK_WEIGHTS = "task.json", "task.weights.h5"
-TASK_PREFIX = "task/"  # begins the names of a head's tensors
+TASK_PREFIX = "task/"  # prefix of the names of a head's tensors
 OLDER = "_layer_checkpoint_dependencies"  # what "layers" was called until Keras 3.3
-# Settings of every class that are about the object, or how it computes.
-IRRELEVANT = ("name", "trainable", "dtype", "head_dtype")
-
-
-def is_preset(config):
-    """Return whether the content of a `config.json` is of a class of KerasHub."""
-    module = config.get("module")
-    return isinstance(module, str) and module.split(".")[0] in ("keras_hub", "keras_nlp")
+IRRELEVANT = ("name", "trainable", "dtype", "head_dtype")  # settings of every Keras object
 
 
 class Preset(Checkpoint):
-    """The settings and tensors of a folder that `save_to_preset` wrote.
+    """The settings and tensors of a folder written by KerasHub's `save_to_preset`.
 
-    Args:
-        folder: path of a folder with `config.json` and `model.weights.h5`, or shards of it; with
-            `task.json` and `task.weights.h5` where a head goes with it.
+    The folder has `config.json` and `model.weights.h5` or its shards. If the model has a head, it
+    also has `task.json` and `task.weights.h5`.
 
     Attributes:
-        folder: pathlib.Path.
-        config: dict, the settings of the backbone; `"model_type"` is its class, and `"task"` holds
-            the settings of the head, its class under `"model_type"`.
-        tensors: dict, name -> `StoredTensor`; the names are the paths in the files, without
-            underscores in front, those of a head after `"task/"`.
-
-    Raises:
-        CheckpointError: a file is missing, damaged, or holds more than plain arrays.
+        config: dict, the settings of the backbone, with its class name under `"model_type"`. The
+            settings of the head, if any, are under `"task"`.
+        tensors: dict from the name of a tensor to a `StoredTensor`. Names are paths in the file
+            without leading underscores. Names of the head's tensors start with `"task/"`.
     """
 
     def _read_config(self):
@@ -53,9 +41,9 @@ class Preset(Checkpoint):
         return config
 
     def _read_object(self, name):
-        """(class, settings) of a file that holds a serialized object."""
-        found = self._read_dict(name)
-        kind, config = found.get("class_name"), found.get("config")
+        """Return the class name and the config of the serialized Keras object in a JSON file."""
+        content = self._read_dict(name)
+        kind, config = content.get("class_name"), content.get("config")
         if not isinstance(kind, str) or not isinstance(config, dict):
             raise CheckpointError(
                 f"{self.folder / name} is damaged: expected a class_name and its config."
@@ -68,35 +56,33 @@ class Preset(Checkpoint):
             return [self.folder / WEIGHTS, *task]
         if not (self.folder / SHARDS).is_file():
             raise CheckpointError(f"{self.folder} holds no {WEIGHTS}, and no {SHARDS} of shards.")
-        places = self._read_dict(SHARDS).get("weight_map")
-        if not isinstance(places, dict):
+        weight_map = self._read_dict(SHARDS).get("weight_map")
+        if not isinstance(weight_map, dict):
             raise CheckpointError(f"{self.folder / SHARDS} is damaged: it has no weight_map.")
-        names = [n for x in places.values() for n in (x if isinstance(x, list) else [x])]
+        names = [n for x in weight_map.values() for n in (x if isinstance(x, list) else [x])]
         if not all(isinstance(name, str) for name in names):
-            raise CheckpointError(f"{self.folder / SHARDS} is damaged: its weight_map is none.")
+            raise CheckpointError(f"{self.folder / SHARDS} is damaged: its weight_map is invalid.")
         return [*self._check_shards(SHARDS, set(names), ".weights.h5"), *task]
 
-    def _read_header(self, path):
+    def _read_tensors(self, path):
         prefix = TASK_PREFIX if path.name == TASK_WEIGHTS else ""
-        found = {}
-        for name, tensor in read_datasets(path).items():
-            plain = re.sub(rf"^{OLDER}(?=/)", "layers", name)
-            plain = "/".join(part.lstrip("_") for part in plain.split("/"))
-            if plain in found:
-                raise CheckpointError(f"{path} is damaged: it has two arrays called {plain:.80}.")
-            found[plain] = tensor
-        return {f"{prefix}{name}": tensor for name, tensor in found.items()}
+        tensors = {}
+        for stored_name, tensor in read_datasets(path).items():
+            name = re.sub(rf"^{OLDER}(?=/)", "layers", stored_name)
+            name = prefix + "/".join(part.lstrip("_") for part in name.split("/"))
+            if name in tensors:
+                raise CheckpointError(f"{path} is damaged: it has two arrays called {name:.80}.")
+            tensors[name] = tensor
+        return tensors
 
 
 def read_checkpoint(folder):
-    """Return the `Checkpoint` of a folder, or its `Preset` where KerasHub wrote it.
-
-    Raises:
-        CheckpointError: a file is missing, damaged, or of a kind that could run code.
-    """
+    """Return a `Preset` for a folder that KerasHub wrote, a `Checkpoint` for any other folder."""
     path = pathlib.Path(folder) / CONFIG
     try:
         config = read_json(path) if path.is_file() else {}
     except ValueError:
-        config = {}  # `Checkpoint` says what is wrong
-    return Preset(folder) if isinstance(config, dict) and is_preset(config) else Checkpoint(folder)
+        config = {}  # `Checkpoint` then raises the error
+    module = config.get("module") if isinstance(config, dict) else None
+    is_preset = isinstance(module, str) and module.split(".")[0] in ("keras_hub", "keras_nlp")
+    return Preset(folder) if is_preset else Checkpoint(folder)

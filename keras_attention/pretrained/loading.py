@@ -1,4 +1,4 @@
-"""`load` and `describe`: a checkpoint of others as a functional model of our layers."""
+"""`load` and `describe`: build a Keras model from a published checkpoint."""
 
 import contextlib
 import dataclasses
@@ -11,9 +11,12 @@ import keras
 
 from keras_attention.core import keras_internals
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
-from keras_attention.pretrained.image_processing import read_image_processing
 from keras_attention.pretrained.keras_hub import read_checkpoint
 from keras_attention.pretrained.parts import build_model
+from keras_attention.pretrained.preprocessor_config import (
+    read_image_processing,
+    read_sound_processing,
+)
 from keras_attention.pretrained.resized_positions import (
     POSITIONS,
     check_image_size,
@@ -21,26 +24,25 @@ from keras_attention.pretrained.resized_positions import (
     resize_positions,
 )
 from keras_attention.pretrained.settings import IMAGE_ENCODERS, read_settings
-from keras_attention.pretrained.sound_processing import read_sound_processing
-from keras_attention.pretrained.weights import Fold, match_weights
+from keras_attention.pretrained.table_entries import get_conversion
+from keras_attention.pretrained.weights import match_weights
 
-ORIGINS = weakref.WeakKeyDictionary()  # model -> the folder that `load` made it of, for `save`
-NEAR_HEADS = {"pooler", "transform"}  # layers before the logits of some heads
+ORIGINS = weakref.WeakKeyDictionary()  # model -> folder that it was loaded from, for `save`
+NEAR_HEADS = {"pooler", "transform"}  # layers that some heads have before the logits
 
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """What `load` would build of a checkpoint.
+    """What `describe` returns: facts about the model that `load` would build.
 
     Attributes:
-        model_type: str, the architecture by its own name.
-        builder: str, the function in `ka.models`.
-        keywords: dict, the settings of the checkpoint that it is built by.
-        parameters: int, numbers in the model's weights.
-        dtypes: tuple of str, the types in which the file has them.
-        unused: tuple of str, tensors of the file that the model has no use for, such as another
-            head, or what is stored twice.
-        fresh_head: bool, whether the head is a new one that is to be trained.
+        model_type: str, the name of the architecture in `config.json`.
+        builder: str, the name of the function in `ka.models` that builds the model.
+        keywords: dict, the settings of the model, from the checkpoint.
+        parameters: int, the number of parameters.
+        dtypes: tuple of str, the dtypes of the stored tensors.
+        unused: tuple of str, names of tensors that are not loaded, such as another head or a copy.
+        fresh_head: bool, whether the head is randomly initialized and must be trained.
     """
 
     model_type: str
@@ -64,50 +66,54 @@ def load(
     revision=None,
     dtype=None,
 ):
-    """Return a functional model of our layers, with the weights of a checkpoint.
+    """Load a pretrained checkpoint as a functional Keras model, built from this package's layers.
 
-    Its outputs are those of the original. It trains in `fit`, generates with a cache, shows its
-    attention, saves and exports as every model here. Checkpoints are those of Hugging Face, files
-    of timm's vision transformers, and presets of KerasHub. Only settings and files of numbers
-    (safetensors, HDF5) are read; nothing of a checkpoint is run.
+    The model computes the same outputs as the original. Like every model of this package, it can be
+    trained with `fit`, generate with a cache, record its attention, be saved and be exported. You
+    can load checkpoints of Hugging Face, vision transformers of timm, and folders that KerasHub
+    saved. Only settings and weights (safetensors, HDF5) are read. Code in a checkpoint is never
+    run.
 
     Args:
-        folder: path of a folder with the files, or the id of a repository on the Hugging Face Hub,
-            such as `"distilbert-base-uncased"`, which `huggingface_hub` fetches.
-        task: str, a builder in `ka.models`, where it is to be another than that of the file's head:
-            a text encoder becomes `"text_encoder"`, `"text_classifier"`, `"sequence_labeler"`,
-            `"question_answerer"` or `"masked_language_model"`, one of images `"image_encoder"` or
-            `"vision_transformer"`. A head that the file does not have is new, to be trained. Of a
-            file with two towers (CLIP, SigLIP) it says which: `"image_encoder"` or
-            `"text_encoder"`.
-        num_classes: int, the classes or labels of a new head; None for those of the file.
-        pooling: of a `text_encoder` and a new head of texts, as there; `"auto"` for what the files
-            of Sentence Transformers beside it say, and without such files for a vector of each
-            token, or before a head BERT's first token.
-        normalize_pixels: bool, of images: whether the model takes pixels from 0 to 1, and itself
-            does with them what `preprocessor_config.json` says.
-        image_size: int or (height, width), of images of another size than the file says, such as
-            224 for DINOv2, which was trained with 518: the positions are resized as the original
-            does it. A multiple of the patch size; None for the file's.
-        waveform: bool, of speech: whether the model takes samples, and itself makes the spectrogram
-            that `preprocessor_config.json` describes.
-        revision: str, of a repository: a branch, a tag or a commit.
-        dtype: a Keras dtype or policy for the layers, such as `"mixed_bfloat16"`; None for the
-            global one. Weights are float32 unless it says otherwise.
+        folder: path of a folder with the files, or the id of a repository on the Hugging Face Hub
+            such as `"distilbert-base-uncased"`, which `huggingface_hub` downloads.
+        task: str, the name of a function in `ka.models`, to load the checkpoint with another head.
+            None keeps the head of the checkpoint. Text encoders load as `"text_encoder"`,
+            `"text_classifier"`, `"sequence_labeler"`, `"question_answerer"` or
+            `"masked_language_model"`, image encoders as `"image_encoder"` or
+            `"vision_transformer"`. A head that the checkpoint does not have is randomly initialized
+            and must be trained. For CLIP and SigLIP, which have two encoders, `task` must be
+            `"image_encoder"` or `"text_encoder"`.
+        num_classes: int, the number of classes or labels of a new head. None keeps the head of the
+            checkpoint.
+        pooling: how a `text_encoder` or a new text head makes one vector from those of the tokens,
+            such as `"mean"`, with the choices of `ka.models.text_encoder`. `"auto"` reads it from
+            the files of Sentence Transformers. Without these files, an encoder returns a vector for
+            each token, and a head reads the first token.
+        normalize_pixels: bool, for images: whether the model itself normalizes its input, pixels
+            from 0 to 1, with the mean and standard deviation in `preprocessor_config.json`.
+        image_size: int or (height, width), multiples of the patch size, for images of another size
+            than the checkpoint's, such as 224 for DINOv2, which was trained with 518. The position
+            embeddings are resized as in the original. None keeps the size.
+        waveform: bool, for speech: whether the input is a waveform. The model then computes the
+            spectrogram itself, with the settings in `preprocessor_config.json`.
+        revision: str, a branch, tag or commit of the repository. None loads the default branch.
+        dtype: Keras dtype or policy of the layers, such as `"mixed_bfloat16"`. None uses the global
+            policy. The weights stay float32, unless the policy says otherwise.
 
     Returns:
-        A functional `keras.Model`, as the builder makes it.
+        A functional `keras.Model`.
 
     Raises:
-        CheckpointError: a ValueError: the checkpoint is damaged, or says something that no builder
-            here does. Nothing is loaded in part.
+        CheckpointError: a ValueError. The checkpoint is damaged, or it has a setting or a tensor
+            that is not supported.
     """
     checkpoint = read_checkpoint(find_folder(folder, revision))
     model, variables, match, _ = _build(
         checkpoint, task, num_classes, pooling, image_size, dtype, normalize_pixels, waveform
     )
     match.fill()
-    for variable in variables:  # of a new head, and the seeds of dropout
+    for variable in variables:  # weights of a new head, and seeds of dropout
         if not keras_internals.has_value(variable):
             keras_internals.give_value(variable)
     ORIGINS[model] = checkpoint.folder
@@ -116,7 +122,7 @@ def load(
 
 @contextlib.contextmanager
 def _dtype_policy(dtype):
-    """Inside, layers are made with this policy, if it is not None."""
+    """Set the global dtype policy inside the `with` block. None keeps the current policy."""
     before = keras.config.dtype_policy()
     if dtype is not None:
         keras.config.set_dtype_policy(dtype)
@@ -129,12 +135,9 @@ def _dtype_policy(dtype):
 def describe(
     folder, *, task=None, num_classes=None, pooling="auto", image_size=None, revision=None
 ):
-    """What `load` would build of a checkpoint; no weight is read.
+    """Return the `Description` of the model that `load` would build, without reading any weights.
 
-    Args: as for `load`.
-
-    Returns:
-        `Description`.
+    The arguments choose the checkpoint, its head and the image size, as `load` explains.
     """
     checkpoint = read_checkpoint(find_folder(folder, revision))
     return _build(checkpoint, task, num_classes, pooling, image_size)[-1]
@@ -150,7 +153,12 @@ def _build(
     normalize_pixels=False,
     waveform=False,
 ):
-    """A model without values, its variables, the `Match` with tensors, and the `Description`."""
+    """Build the model of a `Checkpoint` without its weights. `load` explains the arguments.
+
+    Returns:
+        A tuple: the model, a list of its variables that have no values yet, the `Match` of weights
+        and tensors, the `Description`.
+    """
     settings = read_settings(checkpoint, task, num_classes, pooling)
     architecture, builder, fresh = settings.architecture, settings.builder, settings.fresh
     of_file, keywords, more = settings.keywords, settings.keywords, {}
@@ -159,13 +167,13 @@ def _build(
         keywords = keywords | {"image_size": size}
     if waveform:
         if builder != "speech_to_text":
-            raise ValueError(f"waveform=True is for speech, and this is a {builder}.")
+            raise ValueError(f"waveform=True is for speech, but this is a {builder}.")
         more = read_sound_processing(checkpoint.folder, keywords)
     if normalize_pixels:
         if builder not in IMAGE_ENCODERS:
-            raise ValueError(f"normalize_pixels=True is for images, and this is a {builder}.")
-        found = read_image_processing(checkpoint.folder)
-        more = {"pixel_mean": found.mean, "pixel_std": found.std}
+            raise ValueError(f"normalize_pixels=True is for images, but this is a {builder}.")
+        processing = read_image_processing(checkpoint.folder)
+        more = {"pixel_mean": processing.mean, "pixel_std": processing.std}
     build = functools.partial(build_model, builder, keywords | more)
     try:
         with _dtype_policy(dtype):
@@ -179,20 +187,21 @@ def _build(
     table = architecture.table(settings.config, builder, of_file, checkpoint.tensors)
     if image_size is not None and find_grid(keywords) != find_grid(of_file):
         table[POSITIONS] = resize_positions(
-            table[POSITIONS], of_file, keywords, architecture.ANTIALIASES
+            table[POSITIONS], of_file, keywords, architecture.ANTIALIAS
         )
     new, ignored = (), architecture.IGNORED
     if isinstance(ignored, dict):
         ignored = ignored[builder]
     elif fresh or builder in ("text_encoder", "image_encoder"):
         ignored = (*ignored, architecture.OTHER_HEADS)
-    if fresh:  # a pooler or transform that the file has is kept, as it is pretrained, too
-        kernels = {name: table.get(f"{name}/kernel") for name in NEAR_HEADS}
-        names = {n: x.names if isinstance(x, Fold) else [x] for n, x in kernels.items()}
-        kept = {name for name in NEAR_HEADS if set(names[name]) <= checkpoint.tensors.keys()}
-        new = ("logits/", *(f"{name}{end}/" for name in NEAR_HEADS - kept for end in ("", "_norm")))
+    if fresh:  # if the file has a pooler or transform, it is pretrained, so load it
+        new = ["logits/"]
+        for name in NEAR_HEADS:
+            names = get_conversion(table.get(f"{name}/kernel")).names
+            if not checkpoint.tensors.keys() >= set(names):
+                new += [f"{name}/", f"{name}_norm/"]
     match = match_weights(model, checkpoint, table, ignored=ignored, fresh=new)
-    found = Description(
+    description = Description(
         model_type=checkpoint.model_type,
         builder=builder,
         keywords=keywords,
@@ -201,11 +210,14 @@ def _build(
         unused=tuple(match.unused),
         fresh_head=fresh,
     )
-    return model, variables, match, found
+    return model, variables, match, description
 
 
 def find_folder(folder, revision=None):
-    """Return the folder of a checkpoint: one that is there, or one that is fetched by its id."""
+    """Return the pathlib.Path of a checkpoint. If `folder` is the id of a repository, download it.
+
+    `revision` is a branch, tag or commit of the repository. None is the default branch.
+    """
     path = pathlib.Path(folder)
     if path.is_dir():
         return path
@@ -216,9 +228,9 @@ def find_folder(folder, revision=None):
         import huggingface_hub
     except ImportError as error:
         raise ImportError(
-            f"There is no folder {folder}, and to fetch {name} from the Hugging Face Hub "
-            "huggingface_hub is needed: pip install 'keras-attention-zoo[pretrained]'."
+            f"There is no folder {folder}. To download {name} from the Hugging Face Hub, install "
+            "huggingface_hub: pip install 'keras-attention-zoo[pretrained]'."
         ) from error
     patterns = ["*.json", "*.safetensors", "*.txt", "*.model", "*.spm", "*.weights.h5"]
-    fetched = huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=patterns)
-    return pathlib.Path(fetched)
+    path = huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=patterns)
+    return pathlib.Path(path)

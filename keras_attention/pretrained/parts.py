@@ -1,4 +1,9 @@
-"""Models of the settings of checkpoints: a flat dict becomes the parts that builders take."""
+"""`build_model`: builds a model from the settings of a checkpoint.
+
+The settings are a flat dict of numbers and names, such as `num_layers`. The functions in
+`ka.models` expect layers and parts instead, such as an encoder. Private functions called `_take_*`
+remove the settings for one such part from the dict and return the part.
+"""
 
 import dataclasses
 
@@ -7,12 +12,12 @@ import keras
 from keras_attention import models, positions
 from keras_attention.attention import MultiHeadAttention
 from keras_attention.blocks import AttentionPooling, FeedForward, FirstOf, residuals
-from keras_attention.blocks.feed_forward import get_activation
+from keras_attention.blocks.activations import get_activation
 from keras_attention.blocks.normalization import NORMALIZATIONS
 from keras_attention.core.checks import divide_exactly
 from keras_attention.models.head import make_transform
 
-# What the structures of an `encoder_decoder` have where a checkpoint does not say otherwise.
+# {structure: default settings of an `encoder_decoder`}
 T5 = dict(
     normalization="rms_norm",
     use_bias=False,
@@ -24,7 +29,10 @@ STRUCTURES = {"t5": T5, "t5_1.1": T5, "bart": dict(norm="post", epsilon=1e-5)}
 
 
 def build_model(builder, settings):
-    """Build a model of `builder` by the flat settings of a checkpoint."""
+    """Return the model with the given `settings`, a flat dict such as `Settings.keywords`.
+
+    `builder` is the name of a function in `ka.models`.
+    """
     if builder in ("image_encoder", "vision_transformer"):
         return _build_image_model(builder, dict(settings))
     if builder == "encoder_decoder":
@@ -32,8 +40,6 @@ def build_model(builder, settings):
         return _build_encoder_decoder({**structure, **settings})
     if builder == "speech_to_text":
         return _build_speech_model(dict(settings))
-    if builder == "causal_language_model":
-        return _build_language_model(dict(settings))
     return _build_text_model(builder, dict(settings))
 
 
@@ -45,7 +51,7 @@ def _build_text_model(builder, settings):
     settings.setdefault("logit_bias", masked)
     embedding = _take_text_embedding(settings, norm)
     width = hidden_dim
-    if masked:  # it compares with the tokens' vectors
+    if masked:  # the logits are inner products with the embeddings
         width = embedding.embedding_dim or hidden_dim
         settings.setdefault("transform_activation", settings["activation"])
     head = _take_head(settings, width, norm)
@@ -68,21 +74,6 @@ def _build_text_model(builder, settings):
         position=positions.for_role(position, "embed"),
         embedding=embedding,
         encoder=encoder,
-        **settings,
-    )
-
-
-def _build_language_model(settings):
-    hidden_dim, dropout, norm = _take_common(settings)
-    position = _take_position(settings)
-    embedding = _take_text_embedding(settings, norm)
-    stack = _take_stack(settings, hidden_dim, dropout, norm, position)
-    return models.causal_language_model(
-        hidden_dim=hidden_dim,
-        dropout=dropout,
-        position=positions.for_role(position, "embed"),
-        embedding=embedding,
-        encoder=models.TransformerEncoder(**stack),
         **settings,
     )
 
@@ -123,15 +114,15 @@ def _build_encoder_decoder(settings):
     del settings["structure"]
     hidden_dim, dropout, norm = _take_common(settings)
     position = _take_position(settings)
-    spoken = settings.pop("decoder_position", position)
+    decoder_position = settings.pop("decoder_position", position)
     if settings.pop("scale_logits", False):
         settings["logit_scale"] = hidden_dim**-0.5
-    logit_bias = settings.pop("logit_bias", False)  # of the target
+    logit_bias = settings.pop("logit_bias", False)  # only the target embedding has it
     embedding = _take_text_embedding(settings, norm, "source_padding_id")
     target = dataclasses.replace(
         embedding, padding_id=settings.pop("target_padding_id"), logit_bias=logit_bias
     )
-    decoder = _take_decoder(settings, hidden_dim, dropout, norm, spoken)
+    decoder = _take_decoder(settings, hidden_dim, dropout, norm, decoder_position)
     stack = _take_stack(settings, hidden_dim, dropout, norm, position)
     return models.seq2seq_transformer(
         settings.pop("vocabulary_size"),
@@ -149,7 +140,7 @@ def _build_encoder_decoder(settings):
 
 def _build_speech_model(settings):
     hidden_dim, dropout, norm = _take_common(settings)
-    spoken = _take_position(settings)
+    decoder_position = _take_position(settings)
     names = ("input", "num_mel_bins", "sampling_rate", "spectrogram", "num_frames", "stem")
     sound = {name: settings.pop(name) for name in (*names, "subsampling") if name in settings}
     embedding = models.SpeechEmbedding(normalize=False, **sound)
@@ -160,7 +151,7 @@ def _build_speech_model(settings):
         hidden_dim=hidden_dim,
         dropout=dropout,
         position=positions.Learned(embedding.count_vectors()),
-        decoder_position=spoken,
+        decoder_position=decoder_position,
         embedding=embedding,
         target_embedding=target,
         encoder=models.TransformerEncoder(**stack),
@@ -170,7 +161,7 @@ def _build_speech_model(settings):
 
 
 def _take_common(settings):
-    """Take out the width, the dropout, and how norms are."""
+    """Remove and return the width, the dropout, and a dict of arguments for norms."""
     norm = {
         "normalization": settings.pop("normalization", "layer_norm"),
         "epsilon": settings.pop("epsilon", 1e-6),
@@ -179,7 +170,10 @@ def _take_common(settings):
 
 
 def _take_position(settings):
-    """Take out the position; `"learned"` is a table of `max_length`."""
+    """Remove the settings for the position, and return it as an object of `ka.positions`, or None.
+
+    `settings` is the flat dict. `"learned"` becomes a `Learned` table of `max_length` vectors.
+    """
     position, max_length = settings.pop("position"), settings.pop("max_length", None)
     return positions.Learned(max_length) if position == "learned" else positions.get(position)
 
@@ -196,30 +190,22 @@ def _take_text_embedding(settings, norm, padding="padding_id"):
 
 
 def _take_stack(settings, hidden_dim, dropout, norm, position=None):
-    """Take out the arguments of a `TransformerEncoder`."""
+    """Remove the settings of a stack of blocks, and return arguments of `TransformerEncoder`."""
     num_layers, num_heads = settings.pop("num_layers"), settings.pop("num_heads")
     key_dim = settings.pop("key_dim", None)
     if key_dim is None:
         key_dim = divide_exactly("hidden_dim", hidden_dim, "num_heads", num_heads)
     use_bias = settings.pop("use_bias", True)
-    named = (
-        *("num_key_value_heads", "qkv_bias", "key_bias", "qk_norm", "score", "normalizer"),
-        "qk_norm_epsilon",
-    )
-    same = {name: settings.pop(name) for name in named if name in settings}
-    attention_dropout = settings.pop("attention_dropout", 0.0)
-    same = {"qk_norm_epsilon": norm["epsilon"]} | same if "qk_norm" in same else same
+    options = {"dropout": settings.pop("attention_dropout", 0.0), "use_bias": use_bias}
+    if "qk_norm" in settings:
+        options["qk_norm_epsilon"] = settings.pop("qk_norm_epsilon", norm["epsilon"])
+    for name in ("num_key_value_heads", "qkv_bias", "key_bias", "qk_norm", "score", "normalizer"):
+        if name in settings:
+            options[name] = settings.pop(name)
 
     def attend(mask, position):
         return MultiHeadAttention(
-            num_heads,
-            key_dim,
-            dropout=attention_dropout,
-            use_bias=use_bias,
-            mask=mask,
-            position=position,
-            name="attention",
-            **same,
+            num_heads, key_dim, mask=mask, position=position, name="attention", **options
         )
 
     mask, rotating = settings.pop("mask", None), positions.for_role(position, "rotate", "bias")
@@ -236,7 +222,7 @@ def _take_stack(settings, hidden_dim, dropout, norm, position=None):
         attention = [attend(*parts) for parts in each]
     residual = residuals.get(settings.pop("norm", "pre"))
     parts = {name: settings.pop(name) for name in ("first_norm", "final_norm") if name in settings}
-    named = ("num_blocks", "layer_scale", "shared_position")
+    optional = ("num_blocks", "layer_scale", "shared_position")
     return {
         "num_layers": num_layers,
         "attention": attention,
@@ -249,13 +235,17 @@ def _take_stack(settings, hidden_dim, dropout, norm, position=None):
         ),
         "norm": dataclasses.replace(residual, **parts) if parts else residual,
         "dropout": dropout,
-        **{name: settings.pop(name) for name in named if name in settings},
+        **{name: settings.pop(name) for name in optional if name in settings},
         **norm,
     }
 
 
 def _take_decoder(settings, hidden_dim, dropout, norm, position=None):
-    """Make the decoder beside an encoder, whose settings stay; it differs in depth and position."""
+    """Return a `TransformerDecoder` with the encoder's settings, except for depth and position.
+
+    Only `num_decoder_layers` is removed from `settings`. The other settings are left for the
+    encoder.
+    """
     own = {"num_layers": settings.pop("num_decoder_layers")}
     stack = _take_stack({**settings, **own}, hidden_dim, dropout, norm, position)
     cross = _take_stack({**settings, **own}, hidden_dim, dropout, norm)["attention"]
@@ -263,7 +253,10 @@ def _take_decoder(settings, hidden_dim, dropout, norm, position=None):
 
 
 def _take_head(settings, width, norm):
-    """Take out the layers between the vectors, or the pooled one, and the logits."""
+    """Remove the settings for the head, and return a list of the layers before the logits.
+
+    `width` is the size of their outputs, and `norm` a dict of arguments for normalization layers.
+    """
     head = []
     if (pooler := settings.pop("pooler_activation", None)) is not None:
         head.append(keras.layers.Dense(width, get_activation(pooler), name="pooler"))

@@ -1,4 +1,4 @@
-"""Pooling and length by files of Sentence Transformers (Reimers and Gurevych, 2019)."""
+"""Functions that read the files of Sentence Transformers (Reimers and Gurevych, 2019)."""
 
 import pathlib
 
@@ -14,10 +14,10 @@ POOLINGS = {
 
 
 def read_pooling(folder):
-    """Keywords of `text_encoder` by `modules.json`: `pooling`, `unit_length`; {} without the file.
+    """Return a dict with the `"pooling"` of a sentence encoder, and the bool `"unit_length"`.
 
-    Raises:
-        CheckpointError: it is damaged, or names a part that `text_encoder` does not have.
+    `"unit_length"` tells whether its vectors are scaled to length 1. Without a file `modules.json`
+    in `folder`, the dict is empty.
     """
     path = folder / MODULES
     if not path.is_file():
@@ -28,39 +28,44 @@ def read_pooling(folder):
     if names[:2] != ["Transformer", "Pooling"] or names[2:] not in ([], ["Normalize"]):
         raise CheckpointError(
             f"{path} names {', '.join(names):.80}: expected Transformer, Pooling and perhaps "
-            "Normalize. Give pooling=None to load the encoder alone."
+            "Normalize. Give pooling=None to load only the encoder."
         )
-    place = _read_place(path, modules[1])
-    said = read_content(folder / place / "config.json")
-    chosen = [kind for name, kind in POOLINGS.items() if said.get(name)]
-    others = [name for name, on in said.items() if name.startswith("pooling_mode_") and on is True]
-    if len(chosen) != 1 or len(others) != 1:
+    path = folder / _read_path(path, modules[1]) / "config.json"
+    settings = read_content(path)
+    poolings = [kind for name, kind in POOLINGS.items() if settings.get(name)]
+    modes = [k for k, value in settings.items() if k.startswith("pooling_mode_") and value is True]
+    if len(poolings) != 1 or len(modes) != 1:
         raise CheckpointError(
-            f"{folder / place / 'config.json'} pools by {', '.join(others):.120}: expected one of "
-            f"{', '.join(POOLINGS)}."
+            f"{path} pools by {', '.join(modes):.120}: expected one of {', '.join(POOLINGS)}."
         )
-    return {"pooling": chosen[0], "unit_length": len(names) == 3}
+    return {"pooling": poolings[0], "unit_length": len(names) == 3}
 
 
 def read_length(folder):
-    """Return the tokens of a text at most, or None where nothing is said."""
+    """Return the maximum number of tokens per input, or None if no file limits it.
+
+    `folder` is the path of the checkpoint's folder.
+    """
     path = folder / LENGTH
-    said = read_content(path).get("max_seq_length") if path.is_file() else None
-    return said if type(said) is int and said > 0 else None
+    length = read_content(path).get("max_seq_length") if path.is_file() else None
+    return length if type(length) is int and length > 0 else None
 
 
-def list_parts(folder):
-    """The folders inside one of Sentence Transformers, such as `1_Pooling`; [] without its file."""
+def list_module_folders(folder):
+    """Return a list of the folders that `modules.json` names, such as `1_Pooling`.
+
+    Without this file the list is empty.
+    """
     path = folder / MODULES
     modules = read_content(path, list) if path.is_file() else []
     parts = [module for module in modules[1:] if isinstance(module, dict)]
-    places = [folder / _read_place(path, part) for part in parts]
-    return [place for place in places if place.is_dir()]  # a Normalize often has no file
+    folders = [folder / _read_path(path, part) for part in parts]
+    return [one for one in folders if one.is_dir()]  # often `Normalize` has no folder
 
 
-def _read_place(path, module):
-    """Return the name of a module's folder."""
-    place = module.get("path")
-    if not isinstance(place, str) or pathlib.PurePath(place).name != place or place in ("", ".."):
-        raise CheckpointError(f"{path} has the path {place!r:.80}: expected a plain name.")
-    return place
+def _read_path(path, module):
+    """Return the name of the folder of a module, which must be a plain name without slashes."""
+    name = module.get("path")
+    if not isinstance(name, str) or pathlib.PurePath(name).name != name or name in ("", ".."):
+        raise CheckpointError(f"{path} has the path {name!r:.80}: expected a plain name.")
+    return name

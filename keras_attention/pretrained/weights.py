@@ -1,9 +1,8 @@
-"""From the tensors of a file to the weights of a model, by a table of names: strictly."""
+"""Functions that match the tensors of a checkpoint with the weights of a model, and load them."""
 
 import dataclasses
 import math
 import re
-from collections.abc import Callable
 
 import keras
 import numpy as np
@@ -11,271 +10,129 @@ import numpy as np
 from keras_attention.core import keras_internals
 from keras_attention.core.paths import paths_in
 from keras_attention.pretrained.aligned import as_tensor, copy_aligned
-from keras_attention.pretrained.checkpoint import CheckpointError
-
-
-@dataclasses.dataclass(frozen=True)
-class Fold:
-    """A weight that is made of tensors, and not just turned.
-
-    Attributes:
-        names: tuple of str, tensors of the file.
-        function: of their arrays -> an array, in the layout of the file.
-        turn: bool, whether the usual rule turns it into the layout of the weight.
-        invert: of a changed array, and the arrays as they were -> those that make the changed one.
-    """
-
-    names: tuple
-    function: Callable
-    turn: bool = True
-    invert: Callable = staticmethod(lambda value, *before: [value])
-
-
-def rows_from(name, first):
-    """Return a table without its first rows, which are no places or tokens here."""
-    return Fold(
-        (name,),
-        lambda table: table[first:],
-        invert=lambda value, table: [np.concatenate([table[:first], value])],
-    )
-
-
-def part_of(name, index, parts, *, turn=True, axis=0):
-    """One of `parts` equal parts of a tensor, as of fused projections."""
-
-    def invert(value, whole):
-        pieces = np.split(whole, parts, axis=axis)
-        pieces[index] = value.reshape(pieces[index].shape)
-        return [np.concatenate(pieces, axis=axis)]
-
-    return Fold((name,), lambda x: np.split(x, parts, axis=axis)[index], turn, invert)
-
-
-def as_is(name):
-    """Return a kernel that the file has in our layout, (inputs, outputs)."""
-    return Fold((name,), lambda x: x, turn=False)
-
-
-def plus_one(name, factor=1.0):
-    """A scale that the file has without its 1 (Gemma), times a factor that is applied elsewhere."""
-    return Fold(
-        (name,),
-        lambda x: factor * (np.asarray(x, "float32") + 1),
-        invert=lambda value, x: [value / factor - 1],
-    )
-
-
-def joined(names, factor=1.0, axis=1):
-    """Tensors one after another, times a factor."""
-
-    def invert(value, *parts):
-        ends = np.cumsum([part.shape[axis] for part in parts])[:-1]
-        return [part / factor for part in np.split(value, ends, axis=axis)]
-
-    return Fold(
-        tuple(names), lambda *parts: factor * np.concatenate(parts, axis=axis), invert=invert
-    )
-
-
-def mean_of(first, second):
-    """Return the mean of two tensors."""
-
-    def invert(value, a, b):
-        change = value - (a + b) / 2
-        return [a + change, b + change]
-
-    return Fold((first, second), lambda a, b: (a + b) / 2, invert=invert)
-
-
-def dense(ours, theirs, bias=True):
-    """Return the entries of a linear layer."""
-    found = {f"{ours}/kernel": f"{theirs}.weight"}
-    return found | ({f"{ours}/bias": f"{theirs}.bias"} if bias else {})
-
-
-def layer_norm(ours, theirs):
-    """Return the entries of a layer normalization."""
-    return {f"{ours}/gamma": f"{theirs}.weight", f"{ours}/beta": f"{theirs}.bias"}
-
-
-def rms_norm(ours, theirs):
-    """Return the entry of an RMS normalization."""
-    return {f"{ours}/scale": f"{theirs}.weight"}
-
-
-# The linear layers and norms of a block, in the order of `list_block`.
-_BLOCK = {
-    "attention/query": dense,
-    "attention/key": dense,
-    "attention/value": dense,
-    "attention/attention_output": dense,
-    "attention_norm": layer_norm,
-    "feed_forward/intermediate": dense,
-    "feed_forward/output": dense,
-    "feed_forward_norm": layer_norm,
-}
-
-
-def list_block(ours, theirs, names):
-    """Return the entries of an encoder block with biases.
-
-    Args:
-        names: eight str, what comes behind `theirs`: query, key, value and output of attention,
-            its norm, both layers of the feed-forward network, and its norm.
-    """
-    found = {}
-    for (our, kind), name in zip(_BLOCK.items(), names, strict=True):
-        found |= kind(f"{ours}/{our}", f"{theirs}.{name}")
-    return found
-
-
-def fairseq_block(ours, theirs, crosses):
-    """Return a block of an encoder, or one that `crosses` to it, as fairseq names its parts.
-
-    So do BART and Marian, and Whisper, whose keys have no bias.
-    """
-    found = _fairseq_attention(f"{ours}/attention", f"{theirs}.self_attn")
-    found |= layer_norm(f"{ours}/attention_norm", f"{theirs}.self_attn_layer_norm")
-    if crosses:
-        found |= _fairseq_attention(f"{ours}/cross_attention", f"{theirs}.encoder_attn")
-        norm = f"{theirs}.encoder_attn_layer_norm"
-        found |= layer_norm(f"{ours}/cross_attention_norm", norm)
-    found |= dense(f"{ours}/feed_forward/intermediate", f"{theirs}.fc1")
-    found |= dense(f"{ours}/feed_forward/output", f"{theirs}.fc2")
-    found |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.final_layer_norm")
-    return found
-
-
-def _fairseq_attention(ours, theirs):
-    names = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "attention_output": "out_proj"}
-    found = {}
-    for our, their in names.items():
-        found |= dense(f"{ours}/{our}", f"{theirs}.{their}")
-    return found
-
-
-def find_base(base, tensors):
-    """What the names of tensors below a head begin with: files without a head leave it out."""
-    return base if any(name.startswith(base) for name in tensors) else ""
+from keras_attention.pretrained.checkpoint import Checkpoint, CheckpointError
+from keras_attention.pretrained.table_entries import get_conversion
 
 
 def name_weights(model):
-    """{name: variable} of the weights that a file could hold; names do not change by session."""
-    paths, found = paths_in(model), {}
+    """Return {name: variable} for all weights of a model.
+
+    The names do not depend on how many layers were created before. Keras's names do.
+    """
+    paths, variables = paths_in(model), {}
     for layer in keras_internals.all_layers(model):
         if isinstance(layer, keras.Model):
             continue
         kind = re.sub(r"(?<!^)(?=[A-Z])", "_", type(layer).__name__).lower()
-        # Keras gives a number to names that it makes of a class once more.
+        # Remove the number that Keras appends to a default name.
         path = re.sub(rf"(^|/){kind}_\d+$", rf"\1{kind}", paths[id(layer)])
         for variable in keras_internals.own_variables(layer):
             name = f"{path}/{variable.name}"
-            if found.setdefault(name, variable) is not variable:
+            if variables.setdefault(name, variable) is not variable:
                 raise ValueError(f"{model.name} has two weights called {name}.")
-    return found
+    return variables
 
 
 @dataclasses.dataclass(frozen=True)
 class Match:
-    """Which tensors of a file a model's weights are made of.
+    """The weights of a model, and the tensors of a checkpoint that `fill` loads into them."""
 
-    Attributes:
-        checkpoint: `Checkpoint`.
-        weights: dict, name -> variable. folds: dict, name -> `Fold`; fresh weights have none.
-        unused: list of str, tensors that the model has no use for.
-    """
-
-    checkpoint: object
-    weights: dict
-    folds: dict
-    unused: list
+    checkpoint: Checkpoint
+    weights: dict  # name -> variable
+    conversions: dict  # name -> `Conversion`, for all weights but those of a new head
+    unused: list  # names of tensors that are not loaded
 
     def fill(self):
-        """Gives every weight that has a tensor its value: here the file is read."""
-        for name, fold in self.folds.items():
-            arrays = [self.checkpoint.tensors[source].read() for source in fold.names]
+        """Read the tensors, and assign their values to the weights."""
+        for name, conversion in self.conversions.items():
+            arrays = [self.checkpoint.tensors[source].read() for source in conversion.names]
             variable = self.weights[name]
-            value = copy_aligned(arrange(variable.shape, name, fold, arrays))
+            value = copy_aligned(compute_weight(variable.shape, name, conversion, arrays))
             keras_internals.give_value(variable, as_tensor(value.reshape(variable.shape)))
 
 
 def match_weights(model, checkpoint, table, *, ignored=(), fresh=()):
-    """Return the `Match` of a model and a checkpoint; nothing of a tensor is read.
+    """Return the `Match` of a model and a checkpoint, without reading any tensor.
 
     Args:
-        model: functional `keras.Model` of `keras_internals.build_without_values`.
+        model: functional `keras.Model`, built without values for its weights by
+            `keras_internals.build_without_values`.
         checkpoint: `Checkpoint`.
-        table: dict, name of a weight -> name of a tensor, or a `Fold`.
-        ignored: patterns of tensors that a model has no use for.
-        fresh: names that weights begin with which the file does not have.
+        table: dict from the name of a weight to the name of a tensor or a `Conversion`, as
+            `table_entries` explains.
+        ignored: regular expressions for tensors that need not be loaded.
+        fresh: prefixes of the names of weights that the checkpoint does not have.
 
     Raises:
-        CheckpointError: a weight has no tensor, a tensor no weight, or a shape does not fit.
+        CheckpointError: a weight lacks its tensor, a tensor lacks its weight, or shapes differ.
     """
-    weights = name_weights(model)
-    wanted = {name for name in weights if not name.startswith(tuple(fresh))}
-    folds = {
-        name: Fold((source,), lambda x: x) if isinstance(source, str) else source
-        for name, source in table.items()
-        if name in wanted
-    }
-    where = checkpoint.folder
-    if missing := sorted(wanted - folds.keys()):
-        raise CheckpointError(f"{where}: nothing is known of the weight {missing[0]} of the model.")
-    used = {name for fold in folds.values() for name in fold.names}
+    weights, folder = name_weights(model), checkpoint.folder
+    stored = {name for name in weights if not name.startswith(tuple(fresh))}
+    conversions = {name: get_conversion(table[name]) for name in table if name in stored}
+    if missing := sorted(stored - conversions.keys()):
+        raise CheckpointError(f"{folder}: the model's weight {missing[0]} has no tensor to load.")
+    used = {name for conversion in conversions.values() for name in conversion.names}
     if missing := sorted(used - checkpoint.tensors.keys()):
-        raise CheckpointError(
-            f"{where} lacks the tensor {missing[0]}, which its config.json asks for."
-        )
+        raise CheckpointError(f"{folder} lacks the tensor {missing[0]}, which config.json implies.")
     unused = sorted(set(checkpoint.tensors) - used)
     unknown = [name for name in unused if not any(re.fullmatch(one, name) for one in ignored)]
     if unknown:
         raise CheckpointError(
-            f"{where} has the tensor {unknown[0]}, for which the model has no place (and "
-            f"{len(unknown) - 1} more): its architecture is another than config.json says."
+            f"{folder} has the tensor {unknown[0]}, for which the model has no weight (and "
+            f"{len(unknown) - 1} more). Its architecture differs from config.json."
         )
-    for name, fold in folds.items():
-        check_shape(weights[name], name, fold, checkpoint)
-    return Match(checkpoint, weights, folds, unused)
+    for name, conversion in conversions.items():
+        _check_shape(weights[name], name, conversion, checkpoint)
+    return Match(checkpoint, weights, conversions, unused)
 
 
-def check_shape(variable, name, fold, checkpoint):
-    """Refuses tensors that do not give the shape of a weight, before anything of them is read."""
-    tensors = [checkpoint.tensors[source] for source in fold.names]
-    for source, tensor in zip(fold.names, tensors, strict=True):
+def _check_shape(variable, name, conversion, checkpoint):
+    """Raise a CheckpointError if tensors do not fit a variable in dtype or shape.
+
+    `name` is the name of the variable, and `checkpoint` the `Checkpoint` with the tensors. The
+    `conversion` is tried on zeros, so that the tensors need not be read.
+    """
+    tensors = {source: checkpoint.tensors[source] for source in conversion.names}
+    for source, tensor in tensors.items():
         if not tensor.dtype.startswith(("float", "bfloat")):
             raise CheckpointError(
-                f"{checkpoint.folder}: {source} is {tensor.dtype}: quantized checkpoints are not "
-                "loaded; take one in float32, float16 or bfloat16."
+                f"{checkpoint.folder}: {source} is {tensor.dtype}. Quantized checkpoints cannot be "
+                "loaded: expected float32, float16 or bfloat16."
             )
-    stand_ins = [np.broadcast_to(np.float32(0), tensor.shape) for tensor in tensors]
+    stand_ins = [np.broadcast_to(np.float32(0), tensor.shape) for tensor in tensors.values()]
     try:
-        arrange(variable.shape, name, fold, stand_ins)
+        compute_weight(variable.shape, name, conversion, stand_ins)
     except (ValueError, IndexError) as error:
-        shapes = ", ".join(
-            f"{source} {tensor.shape}" for source, tensor in zip(fold.names, tensors, strict=True)
-        )
+        shapes = ", ".join(f"{source} {tensor.shape}" for source, tensor in tensors.items())
         raise CheckpointError(
-            f"{checkpoint.folder}: {shapes} does not make {name} {tuple(variable.shape)}, as "
-            "config.json says it should."
+            f"{checkpoint.folder}: {shapes} does not make {name} {tuple(variable.shape)}, the "
+            "shape that config.json implies."
         ) from error
 
 
-def arrange(shape, name, fold, arrays):
-    """The array of a weight, of which axes may be one; a ValueError where it has another shape."""
-    array = fold.function(*arrays)
-    array = turn(array, name, len(shape)) if fold.turn else array
+def compute_weight(shape, name, conversion, arrays):
+    """Return the value of a weight, computed from the arrays of its tensors.
+
+    `shape` and `name` are those of the weight. `conversion`, a `Conversion`, is applied to
+    `arrays`, its tensors from the file. The result has as many elements as `shape`, or else a
+    ValueError is raised. Its shape may still differ.
+    """
+    array = conversion.convert(*arrays)
+    array = transpose(array, name, len(shape)) if conversion.transpose else array
     if math.prod(array.shape) != math.prod(shape):
         raise ValueError(f"{array.shape}")
     return array
 
 
-def turn(array, name, axes):
-    """Return an array in the layout of our weight: kernels have their outputs last."""
+def transpose(array, name, axes):
+    """Return an array of the file in the layout of Keras, with the outputs of a kernel last.
+
+    `name` is the name of the weight, and `axes` is its rank. Only kernels are transposed.
+    """
     if not name.endswith("/kernel"):
         return array
-    if axes == 4 and array.ndim == 4:  # of a convolution: (outputs, inputs, height, width)
+    if axes == 4 and array.ndim == 4:  # 2D convolution: (outputs, inputs, height, width)
         return array.transpose(2, 3, 1, 0)
-    if axes == 3 and array.ndim == 3:  # of one along time: (outputs, inputs, length)
+    if axes == 3 and array.ndim == 3:  # 1D convolution: (outputs, inputs, length)
         return array.T
     return array.T if array.ndim == 2 else array

@@ -12,33 +12,89 @@ from keras_attention.core import checks, keras_internals, shapes
 from keras_attention.core.part import OwnArguments
 from keras_attention.core.weight_axes import name_axes
 from keras_attention.recurrent import cells
-from keras_attention.recurrent.local_window import get_local_window
 
 
 @dataclasses.dataclass(frozen=True)
 class EncodedSource:
-    """An encoded source, ready to be attended to.
+    """An encoded source sequence, prepared for attention of a recurrent decoder.
 
     Attributes:
         values: (B, S, E), the encoder's output.
         mask: bool (B, S), True = a token.
-        keys: (B, S, 1, any width), the values after the score's `prepare`, or None if unchanged.
+        keys: (B, S, 1, any width), the keys that the score computes from the values once for all
+            steps. None if the values are the keys.
     """
 
     values: object
     mask: object
     keys: object = None
 
-    def prepared_keys(self):
-        """Return the keys (B, S, 1, width) as the score takes them."""
-        return ops.expand_dims(self.values, axis=2) if self.keys is None else self.keys
 
+@keras.saving.register_keras_serializable(package="keras_attention")
+class LocalWindow(OwnArguments, keras.layers.Layer):
+    """Predicts which part of the source to attend to (Luong et al., 2015, section 3.2, *local-p*).
 
-def mask_or_ones(mask, encoded):
-    """Return `mask` as bool (B, S), all True for None."""
-    if mask is None:
-        return ops.ones(ops.shape(encoded)[:2], dtype="bool")
-    return ops.cast(mask, "bool")
+    The center of this window is `p = S sigmoid(vᵀ tanh(W h))`, where S is the number of tokens in
+    the source. Keys at positions s that are more than `half_width` away from p are hidden. The
+    weights of the other keys are multiplied by `exp(-(s - p)² / 2σ²)`, where σ = half_width / 2
+    (equations 9 and 10).
+
+    Args:
+        half_width: int, at least 1, the paper's D.
+        units: int, the number of rows of W. None means the size of the state.
+
+    Call arguments:
+        state: (B, U), the paper's h_t.
+        mask: bool (B, S), True = a token. Padding must come last.
+
+    A call returns two tensors: bool (B, S), True for keys in the window, and float32 (B, S), the
+    factors of the weights.
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    window = ka.recurrent.LocalWindow(half_width=2)
+    near, factors = window(np.random.rand(3, 4), np.ones((3, 20), "bool"))
+    assert np.all(np.sum(near, axis=1) <= 5)
+    assert np.all(np.asarray(factors) <= 1)
+    ```
+    """
+
+    weight_axes = {"kernel": ("units", "inner"), "vector": ("units", "inner")}
+    own_arguments = ("half_width", "units")
+
+    def __init__(self, half_width, units=None, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.half_width, self.units = half_width, units
+        checks.check_whole_numbers(self, "half_width")
+        checks.check_whole_numbers(self, "units", optional=True)
+
+    def build(self, state_shape, mask_shape=None):
+        width = state_shape[-1]
+        self.kernel = self.add_weight(
+            name="kernel", shape=(width, self.units or width), initializer="glorot_uniform"
+        )
+        self.vector = self.add_weight(
+            name="vector", shape=(self.units or width, 1), initializer="glorot_uniform"
+        )
+
+    def call(self, state, mask):
+        logit = ops.matmul(ops.tanh(ops.matmul(state, self.kernel)), self.vector)  # (B, 1)
+        length = ops.sum(ops.cast(mask, "float32"), axis=1, keepdims=True)
+        center = length * ops.sigmoid(ops.cast(logit, "float32"))
+        positions = ops.expand_dims(ops.arange(ops.shape(mask)[1], dtype="float32"), axis=0)
+        distance = positions - center  # (B, S)
+        sigma = self.half_width / 2
+        factors = ops.exp(-ops.square(distance) / (2 * sigma**2))
+        return ops.abs(distance) <= self.half_width, factors
+
+    def compute_output_shape(self, state_shape, mask_shape):
+        return mask_shape, mask_shape
+
+    def compute_output_spec(self, state, mask):
+        return keras.KerasTensor(mask.shape, "bool"), keras.KerasTensor(mask.shape, "float32")
 
 
 DEFAULT_SCORES = {"bahdanau": "additive", "luong": "bilinear"}
@@ -46,42 +102,44 @@ DEFAULT_SCORES = {"bahdanau": "additive", "luong": "bilinear"}
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropout):
-    """Wraps a Keras cell so that it attends to an encoded source at every step.
+    """A recurrent cell that attends to an encoded source at every step, around a Keras cell.
 
-    With `attention="bahdanau"` (Bahdanau et al., 2015, section 3.1) it attends with the previous
-    state, then steps: `c_t = attend(s_{t-1})`, `s_t = cell([x_t; c_t], s_{t-1})`. With `"luong"`
-    (Luong et al., 2015, section 3) it steps, then attends: `h_t = cell([x_t; a_{t-1}], h_{t-1})`,
-    `c_t = attend(h_t)`, `a_t = tanh(W_c [c_t; h_t])`, the paper's attentional vector h̃_t.
+    With `attention="bahdanau"` (Bahdanau et al., 2015, section 3.1), the cell attends with its
+    previous state, and then makes a step: `c_t = attend(s_{t-1})`,
+    `s_t = cell([x_t, c_t], s_{t-1})`. With `"luong"` (Luong et al., 2015, section 3), it makes a
+    step, and then attends with its new state: `h_t = cell([x_t, a_{t-1}], h_{t-1})`,
+    `c_t = attend(h_t)`, `a_t = tanh(W_c [c_t, h_t])` (h̃_t, the attentional vector, in the paper).
 
     Args:
-        cell: a Keras cell, such as `keras.layers.GRUCell(64)`. The last layer of a
-            `StackedRNNCells` attends.
+        cell: a Keras cell, such as `keras.layers.GRUCell(64)`. In a `StackedRNNCells`, the last
+            cell attends.
         attention: `"bahdanau"` or `"luong"`.
-        score: a part of `keras_attention.scores`, its name or its config. None is the paper's:
-            `"additive"` for Bahdanau, `"bilinear"` (*general*) for Luong.
-        normalizer: a part of `keras_attention.normalizers`, its name or its config.
-        attention_dim: int, the size of the output `tanh(W_c [c_t; h_t])`. None is the cell's size
-            for Luong. For Bahdanau it leaves this layer out, and the output is `[h_t; c_t]`.
-        input_feeding: bool, whether Luong's cell takes a_{t-1} with x_t (section 3.3). Bahdanau's
-            cell always takes c_t.
-        local: a `LocalWindow`, which predicts at each step the part of the source to attend to
+        score: a score of `keras_attention.scores`, its name or its config. None means the paper's
+            score: `"additive"` for Bahdanau, `"bilinear"` (*general*) for Luong.
+        normalizer: a normalizer of `keras_attention.normalizers`, its name or its config.
+        attention_dim: int, the size of the output `tanh(W_c [c_t, h_t])`. With `"luong"`, None
+            means the cell's size. With `"bahdanau"`, None omits this layer, and the output is
+            `[h_t, c_t]`.
+        input_feeding: bool, whether a_{t-1} is an input of Luong's cell in addition to x_t (section
+            3.3). With `"bahdanau"` it must be True, because c_t is always an input.
+        local: a `LocalWindow`, which predicts at each step which part of the source to attend to
             (Luong et al., 2015, section 3.2, *local-p*). None attends to the whole source.
-        coverage: bool, whether the score depends on how much each key was attended to so far: the
-            sum of its weights times a learned vector is added to the prepared key (See et al.,
-            2017, equation 11; Tu et al., 2016).
-        encoded_dim: int E, the width of the source. None takes it from the first source, given to
-            the `RecurrentDecoder` around the cell or to `initial_states`.
+        coverage: bool, whether to use coverage (Tu et al., 2016, and See et al., 2017, equation
+            11). The coverage of a key is the sum of its weights in earlier steps. It is multiplied
+            by a learned vector and added to the key before scores are computed.
+        encoded_dim: int, E, the width of the source. None determines it from the first source.
 
     Call arguments:
-        inputs: (B, D), the tokens of one time.
-        states: list: those of the cell, a_{t-1} with input feeding, the coverage (B, S) if there is
-            one, and last the unchanged source (B, S, E) and its mask (B, S). See `initial_states`.
+        inputs: (B, D), the inputs of one time step.
+        states: list of tensors, which `initial_states` creates. It holds the states of the inner
+            cell, a_{t-1} if it is fed to the cell, the coverage (B, S) if the cell has one, the
+            source (B, S, E), and its mask (B, S).
 
-    Returns the output (B, `output_size`) and the list of new states.
+    A call returns the output (B, `output_size`) and the list of new states.
 
-    In `keras.layers.RNN` the keys are projected again at each step, since a cell has no way to keep
-    them there, and `return_state=True` does not work in a functional model.
-    `keras_attention.recurrent.RecurrentDecoder` projects once, shows its weights, and exports.
+    Usually, pass the cell to a `RecurrentDecoder`, which projects the keys only once, records its
+    attention weights, and can be exported. `keras.layers.RNN` projects the keys at each step, and
+    cannot use `return_state=True` in a functional model.
 
     ```python
     import keras
@@ -123,9 +181,18 @@ class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropo
         self.score = arguments.require_part("score", scores.get(score, dtype))
         self.normalizer = arguments.require_part("normalizer", normalizers.get(normalizer, dtype))
         self.attention_dim, self.input_feeding = attention_dim, input_feeding
-        self.local = get_local_window(local)
+        self.local = (
+            keras.saving.deserialize_keras_object(local) if isinstance(local, dict) else local
+        )
+        if not isinstance(self.local, LocalWindow | None):
+            raise ValueError(f"local={local!r}: expected a keras_attention.recurrent.LocalWindow.")
         self.coverage, self.encoded_dim = coverage, encoded_dim
-        self._check_arguments()
+        checks.check_whole_numbers(self, "attention_dim", "encoded_dim", optional=True)
+        if attention == "bahdanau" and not input_feeding:
+            raise ValueError(
+                "input_feeding=False with attention='bahdanau': the input of Bahdanau's cell "
+                "always includes the attention. Use attention='luong', or leave input_feeding out."
+            )
         self._combine = None
         if self._attention_size is not None:
             self._combine = keras.layers.Dense(
@@ -136,18 +203,9 @@ class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropo
             )
             name_axes(self._combine, kernel=("units", "inner"))
 
-    def _check_arguments(self):
-        checks.check_whole_numbers(self, "attention_dim", optional=True)
-        checks.check_whole_numbers(self, "encoded_dim", optional=True)
-        if self.attention == "bahdanau" and not self.input_feeding:
-            raise ValueError(
-                "input_feeding=False with attention='bahdanau': what Bahdanau's cell attends to is "
-                "its input. Use attention='luong', or leave input_feeding out."
-            )
-
     @property
     def _attention_size(self):
-        """The size of a_t, or None if there is none."""
+        """Return the size of the output `tanh(W_c [c_t, h_t])`, or None if it is `[h_t, c_t]`."""
         if self.attention == "luong" and self.attention_dim is None:
             return cells.output_size(self.cell)
         return self.attention_dim
@@ -162,7 +220,10 @@ class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropo
 
     @property
     def own_state_sizes(self):
-        """The sizes of the states without the source. The coverage has None."""
+        """Return a list of the sizes of all states except the source.
+
+        The size of the coverage is None, because it has the length of the source.
+        """
         sizes = cells.state_sizes(self.cell)
         if self._feeds:
             sizes = [*sizes, self._attention_size]
@@ -207,17 +268,31 @@ class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropo
         self.encoded_dim = width
 
     def prepare(self, encoded, mask=None):
-        """Return the `EncodedSource` of an output (B, S, E) and its mask (B, S), for `step`."""
+        """Compute the keys once for all steps, and return the `EncodedSource` that `step` needs.
+
+        Args:
+            encoded: (B, S, E), an encoder's output.
+            mask: bool (B, S), True = a token. None means that all are tokens.
+        """
         values = ops.expand_dims(encoded, axis=2)
         keys = self.score.prepare(values)
-        if keys is values:  # the score leaves them as they are: a cache need not hold them twice
+        if keys is values:  # so that a cache stores them only once
             keys = None
-        return EncodedSource(encoded, mask_or_ones(mask, encoded), keys)
+        if mask is None:
+            mask = ops.ones(ops.shape(encoded)[:2], dtype="bool")
+        return EncodedSource(encoded, ops.cast(mask, "bool"), keys)
 
     def step(self, inputs, states, source, training=None):
-        """Run one step on (B, D), the states without the source, and the source from `prepare`.
+        """Run one time step of the cell.
 
-        Returns the output, the new states, and the weights (B, S).
+        Args:
+            inputs: (B, D), the inputs of one time step.
+            states: list of the cell's states (B, size) without the source, as `start` returns it.
+            source: the `EncodedSource` from `prepare`.
+            training: bool, as in Keras.
+
+        Returns:
+            The output (B, `output_size`), the list of new states, and the weights (B, S).
         """
         inner = len(cells.state_sizes(self.cell))
         hidden, own_states = list(states[:inner]), list(states[inner:])
@@ -239,14 +314,22 @@ class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropo
         return output, [*hidden, *fed, *covered], weights
 
     def _attend(self, hidden, source, coverage):
-        """Return the context (B, E) and the weights (B, S)."""
+        """Attend to the source with a state: return the context (B, E) and the weights (B, S).
+
+        Args:
+            hidden: list of the states of the inner cell. The hidden state is the query.
+            source: the `EncodedSource` from `prepare`.
+            coverage: (B, S), the sums of the weights in earlier steps, or None.
+        """
         query = hidden[cells.query_index(self.cell)]
-        keys = source.prepared_keys()  # (B, S, 1, width)
+        keys = source.keys  # (B, S, 1, width)
+        if keys is None:
+            keys = ops.expand_dims(source.values, axis=2)
         if coverage is not None:
             kernel = ops.reshape(ops.cast(self.coverage_kernel, keys.dtype), (1, 1, 1, -1))
             covered = ops.expand_dims(ops.expand_dims(coverage, axis=2), axis=3)
-            # Zeros for padding change nothing, but LiteRT's converter takes a sum right before the
-            # product apart, and makes a wrong graph of it.
+            # Setting padding to zero does not change the result. Without it, LiteRT's converter
+            # distributes the product over the sum, and produces an incorrect graph.
             tokens = ops.expand_dims(ops.expand_dims(source.mask, axis=2), axis=3)
             keys = (keys + covered * kernel) * ops.cast(tokens, keys.dtype)
         scored = self.score.match(ops.expand_dims(ops.expand_dims(query, axis=1), axis=1), keys)
@@ -269,11 +352,12 @@ class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropo
         return output, [*states, encoded, mask]
 
     def initial_states(self, encoded, mask=None, states=None):
-        """Return the states to start from, for `keras.layers.RNN(cell)(x, initial_state=...)`.
+        """Return the initial states for `keras.layers.RNN(cell)(x, initial_state=...)`.
 
         Args:
-            encoded: (B, S, E), the source. mask: bool (B, S), True = a token, or None.
-            states: list, those of the cell. None is zeros.
+            encoded: (B, S, E), the encoded source.
+            mask: bool (B, S), True = a token. None means that all are tokens.
+            states: list of the initial states of the inner cell. None means zeros.
         """
         encoded = ops.convert_to_tensor(encoded, dtype=self.compute_dtype)
         self._set_width(encoded.shape)
@@ -282,10 +366,15 @@ class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropo
         return [*self.start(encoded, states), encoded, mask]
 
     def start(self, encoded, states=None):
-        """Return the states without the source: the given ones, then zeros.
+        """Return a list of the initial states for `step`, without the encoded source.
+
+        It has the states of the inner cell, then zeros for a_{t-1} and the coverage, if the cell
+        has them.
 
         Args:
-            encoded: (B, S, E). states: list, the cell's, or None.
+            encoded: (B, S, E), the encoded source.
+            states: list of the initial states of the inner cell. States that are not in the list
+                begin with zeros. None means an empty list.
         """
         first = list(states or [])
         zero = ops.zeros_like(encoded[:, 0, :1])  # (B, 1)
@@ -296,21 +385,24 @@ class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropo
         ]
 
     def get_initial_state(self, batch_size=None):
-        """Refuse: there is no state without a source."""
+        """Raise a ValueError, because initial states must include a source.
+
+        Keras calls this method with its `batch_size` if an RNN gets no `initial_state`.
+        """
         raise ValueError(
-            f"{self.name} attends to a source, which is among its states: call "
+            f"{self.name} needs a source among its initial states. Call "
             "keras.layers.RNN(cell)(x, initial_state=cell.initial_states(encoded, mask))."
         )
 
-    # `keras.layers.RNN` draws the dropout of a cell before its loop, and resets it after.
+    # `keras.layers.RNN` samples a cell's dropout masks before its loop, and resets them after it.
 
     def get_dropout_mask(self, step_input):
         fed = self.encoded_dim if self.attention == "bahdanau" else self._attention_size
         width = step_input.shape[-1] + (fed if self.attention == "bahdanau" or self._feeds else 0)
-        cells.draw_dropout(self.cell, ops.shape(step_input)[0], width)
+        cells.sample_dropout(self.cell, ops.shape(step_input)[0], width)
 
     def get_recurrent_dropout_mask(self, step_input):
-        pass  # drawn with the other
+        pass  # `get_dropout_mask` samples it too
 
     def reset_dropout_mask(self):
         cells.forget_dropout(self.cell)
@@ -320,6 +412,6 @@ class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropo
 
 
 _NO_WIDTH = (
-    "a cell that attends must know the width of its source: make the states it begins with by "
-    "cell.initial_states(encoded, mask), pass encoded_dim=, or use it in a RecurrentDecoder."
+    "the width of the source is unknown. Make the initial states by "
+    "cell.initial_states(encoded, mask), pass encoded_dim=, or use a RecurrentDecoder."
 )

@@ -1,4 +1,4 @@
-"""Keras's recurrent cells: found by name, stacked, stepped with their states in a flat list."""
+"""Helpers for Keras's recurrent cells: create them by name, stack them, and run them."""
 
 import contextlib
 import copy
@@ -16,15 +16,15 @@ NAMES = {
 
 
 def get_cell(identifier, units, num_layers=1):
-    """Return a cell for a name, a Keras cell, or a cell's config.
+    """Return the Keras cell that `identifier` describes.
 
     Args:
-        identifier: `"gru"`, `"lstm"`, `"rnn"`, a Keras cell, or a cell's config.
-        units: int, the size of a cell made from its name.
-        num_layers: int, how many cells made from a name are stacked.
+        identifier: `"gru"`, `"lstm"`, `"rnn"`, a Keras cell, or the config of a cell.
+        units: int, the size of the cell. Only used if `identifier` is a name.
+        num_layers: int, the number of stacked cells. Only used if `identifier` is a name.
 
     Returns:
-        A Keras cell. Several are a `keras.layers.StackedRNNCells`.
+        A Keras cell, or a `keras.layers.StackedRNNCells` if there are several layers.
 
     ```python
     import keras
@@ -46,49 +46,46 @@ def get_cell(identifier, units, num_layers=1):
 
 
 def check_cell(cell):
-    """Return `cell`, or the cell of a config, or raise an error if it is no Keras cell."""
-    if isinstance(cell, dict):  # a copy: Keras takes the config of stacked cells apart
+    """Return `cell`, or deserialize it from a config. Raise a ValueError for anything else."""
+    if isinstance(cell, dict):  # a copy, because Keras modifies the config of stacked cells
         cell = keras.saving.deserialize_keras_object(copy.deepcopy(cell))
     if not isinstance(cell, keras.layers.Layer) or not hasattr(cell, "state_size"):
         raise ValueError(
-            f"cell={cell!r}: expected a Keras cell, such as keras.layers.GRUCell(64), which is a "
-            "layer with a state_size."
+            f"cell={cell!r}: expected a layer with a state_size, such as keras.layers.GRUCell(64)."
         )
     return cell
 
 
-def copy_cell(cell, **changes):
-    """Return another cell of the same config."""
-    config = {**cell.get_config(), **changes}
-    return type(cell).from_config(config)
-
-
 def state_sizes(cell):
-    """Return the sizes of all states of `cell`, with those of stacked cells in order."""
+    """Return a flat list with the sizes of all states of a Keras cell, or of stacked cells."""
     return [int(size) for size in keras.tree.flatten(cell.state_size)]
 
 
 def output_size(cell):
-    """Return the size of the output of `cell`: its `output_size`, or that of its first state."""
+    """Return the size of the output of a Keras cell: its `output_size`, or its first state's size.
+
+    For stacked cells, this is the size of the last cell's output.
+    """
     cell = cell.cells[-1] if isinstance(cell, keras.layers.StackedRNNCells) else cell
     size = getattr(cell, "output_size", None)
     return state_sizes(cell)[0] if size is None else size
 
 
 def query_index(cell):
-    """Return the index of the state that attends: the hidden state of the last layer."""
+    """Return the index of the state that attention uses as query, in the flat list of states.
+
+    `cell` is a Keras cell, or `StackedRNNCells`. The query is the hidden state of the last layer.
+    """
     if isinstance(cell, keras.layers.StackedRNNCells):
         return len(state_sizes(cell)) - len(state_sizes(cell.cells[-1]))
     return 0
 
 
-def zero_states(cell, batch_size):
-    """Return a list of zeros (B, size), one for each state."""
-    return [ops.zeros((batch_size, size), dtype=cell.compute_dtype) for size in state_sizes(cell)]
-
-
 def step_cell(cell, inputs, states, training=None):
-    """Run one step on (B, D) and a list of states. Return the output (B, U) and new states."""
+    """Run one step of a Keras cell on inputs (B, D) and a flat list of states.
+
+    Return the output (B, U) and the flat list of new states.
+    """
     is_one = isinstance(cell.state_size, int)
     structure = [cell.state_size] if is_one else list(cell.state_size)
     packed = keras.tree.pack_sequence_as(structure, list(states))
@@ -99,7 +96,11 @@ def step_cell(cell, inputs, states, training=None):
 
 @contextlib.contextmanager
 def hold_dropout(cell, batch_size, width, training):
-    """Let an `AttentionCell` drop the same inputs (B, width) at every step inside."""
+    """Keep the dropout masks of an `AttentionCell` the same for all steps in a `with` block.
+
+    `batch_size` and `width` are those of the cell's inputs (B, width). Dropout is active only if
+    `training` is true.
+    """
     if training:
         cell.get_dropout_mask(ops.ones((batch_size, width), dtype=cell.compute_dtype))
     yield
@@ -107,10 +108,11 @@ def hold_dropout(cell, batch_size, width, training):
         cell.reset_dropout_mask()
 
 
-def draw_dropout(cell, batch_size, width):
-    """Draw the dropout of a cell, the same at every step, before a loop begins.
+def sample_dropout(cell, batch_size, width):
+    """Sample the dropout masks of a Keras cell before a loop over time, to use them in all steps.
 
-    JAX refuses random numbers that are drawn inside the loop and kept outside of it.
+    The cell stores the masks. JAX does not allow a tensor that is created in a loop to be stored.
+    `batch_size` and `width` are those of the cell's inputs (B, width).
     """
     for each in unstack_cells(cell):
         if isinstance(each, keras_internals.DropoutRNNCell):
@@ -121,7 +123,7 @@ def draw_dropout(cell, batch_size, width):
 
 
 def forget_dropout(cell):
-    """Drop the masks of `draw_dropout`, so that the next loop draws new ones."""
+    """Remove the masks of `sample_dropout` from a cell, so that the next loop gets new masks."""
     for each in unstack_cells(cell):
         if isinstance(each, keras_internals.DropoutRNNCell):
             each.reset_dropout_mask()
@@ -129,5 +131,5 @@ def forget_dropout(cell):
 
 
 def unstack_cells(cell):
-    """Return the cells of a stack, first to last, or the cell itself."""
+    """Return the list of cells of a `StackedRNNCells`, or a list with the cell itself."""
     return cell.cells if isinstance(cell, keras.layers.StackedRNNCells) else [cell]

@@ -1,39 +1,43 @@
-"""The recurrent decoder: an attention cell over the target tokens."""
+"""`RecurrentDecoder`: runs an `AttentionCell` over the target tokens, and manages its cache."""
 
 import keras
 from keras import ops
 
+from keras_attention import masks
 from keras_attention.core import checks, scope
 from keras_attention.core.part import OwnArguments
-from keras_attention.recurrent import cache, cells
-from keras_attention.recurrent.attention_cell import AttentionCell
-from keras_attention.recurrent.loop import recur
+from keras_attention.core.recur import recur
+from keras_attention.recurrent import cells
+from keras_attention.recurrent.attention_cell import AttentionCell, EncodedSource
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class RecurrentDecoder(OwnArguments, keras.layers.Layer):
-    """Runs an `AttentionCell` over a target, with attention to an encoded source.
+    """A recurrent decoder with attention to an encoded source (Bahdanau et al., 2015).
 
-    (Bahdanau et al., 2015; Luong et al., 2015.) The keys are projected once for all steps. The
-    weights (B, 1, T, S) can be seen with `record_attention`. In a decoding scope a call continues
-    from the states of the last call. An exported file only needs built-in ops.
+    The layer runs an `AttentionCell`, which can also be that of Luong et al. (2015), over a target
+    sequence, and projects the keys only once for all steps. `ka.visualization.record_attention`
+    shows the weights (B, 1, T, S). While a model generates with a cache, a call continues from the
+    states of the previous call. Exported files use only built-in operations.
 
     Args:
         cell: an `AttentionCell`.
-        coverage_loss: float, the weight of the coverage loss (See et al., 2017, equation 12), which
-            `add_loss` adds in training: the mean over tokens of `Σ_s min(weight_s, coverage_s)`.
-            For cells with coverage.
+        coverage_loss: float, the weight of the coverage loss (See et al., 2017, equation 12). In
+            training, the layer adds this loss, the mean over tokens of
+            `Σ_s min(weight_s, coverage_s)`. Needs a cell with `coverage=True`.
 
     Call arguments:
-        inputs: (B, T, D), the target tokens so far as vectors.
+        inputs: (B, T, D), the embedded target tokens.
         encoded: (B, S, E), the encoder's output.
-        initial_states: list of tensors (B, size), the states of the inner cell. None is zeros.
-        inputs_mask: bool (B, T). encoded_mask: bool (B, S). True = a token. Filled by Keras from
-            the implicit masks.
+        initial_states: list of tensors (B, size), the initial states of the inner cell. None means
+            zeros.
+        inputs_mask, encoded_mask: bool (B, T) and (B, S), True = a token. Keras fills both from the
+            implicit masks.
+        training: bool, whether dropout and the coverage loss are active.
 
-    Masking: padding of the source is not attended to, and a source of only padding gives a context
-    of zeros. At padding of the target the output is zero and the states stay. The output (B, T,
-    `cell.output_size`) carries the target's mask.
+    Masking: padding of the source is not attended to. If a source is only padding, the context is
+    zero. At padding of the target, the output is zero and the states do not change. The output
+    (B, T, `cell.output_size`) has the target's implicit Keras mask.
 
     ```python
     import keras
@@ -54,7 +58,6 @@ class RecurrentDecoder(OwnArguments, keras.layers.Layer):
 
     def __init__(self, cell, coverage_loss=0.0, **kwargs):
         super().__init__(**kwargs)
-        self.supports_masking = True
         cell = keras.saving.deserialize_keras_object(cell) if isinstance(cell, dict) else cell
         if not isinstance(cell, AttentionCell):
             raise ValueError(
@@ -83,7 +86,7 @@ class RecurrentDecoder(OwnArguments, keras.layers.Layer):
         training=None,
     ):
         slot, source, states = self.begin_decoding(encoded, initial_states, encoded_mask)
-        inputs_mask = cache.with_start(inputs, inputs_mask)
+        inputs_mask = masks.all_of(inputs_mask, scope.is_token(ops.shape(inputs)[1]))
 
         def step(x, states):
             output, new, weights = self.cell.step(x, states, source, training)
@@ -97,26 +100,46 @@ class RecurrentDecoder(OwnArguments, keras.layers.Layer):
         return outputs["output"]
 
     def begin_decoding(self, encoded, initial_states=None, encoded_mask=None):
-        """Return the `CacheSlot` or None, the `EncodedSource`, and the initial states."""
+        """Return the first states of a call, and the encoded source.
+
+        With a decoding cache, both are read from the cache, except in the first call. Otherwise
+        they are computed from the arguments, which are those of the layer's call.
+
+        Returns:
+            A tuple of three: the `CacheSlot` that reads and writes the layer's cache entries, or
+            None without a cache. An `EncodedSource`. A list of states (B, size).
+        """
         decoding = scope.current(scope.Decoding)
         slot = None if decoding is None else decoding.slot(self)
         if slot is not None and not (decoding.tracing or decoding.encoding):
-            return slot, *cache.read_slot(slot, self.cell)
+            return slot, *read_cache(slot, self.cell)
         source = self.cell.prepare(encoded, encoded_mask)
         states = self.cell.start(encoded, initial_states)
         states = [ops.cast(x, self.compute_dtype) for x in states]
         if slot is not None:
-            cache.fill_slot(slot, self.cell, source, states)
+            write_cache(slot, self.cell, source, states)
         return slot, source, states
 
     def keep_states(self, slot, states):
-        """Store the states for the next call."""
+        """Store the states in the cache for the next call. Without a cache, do nothing.
+
+        `slot` is the first value that `begin_decoding` returned, and `states` a list of tensors.
+        """
         decoding = scope.current(scope.Decoding)
         if slot is not None and not (decoding.tracing or decoding.encoding):
-            cache.update_states(slot, self.cell, states)
+            update_states(slot, self.cell, states)
 
     def observe_step(self, weights, states, training=None):
-        """Return further outputs of a step: weights to record, and the coverage loss."""
+        """Return a dict of outputs of a step that `record_steps` needs.
+
+        It has the attention weights `"weights"` (B, S) if they are recorded, and the coverage loss
+        `"covered"` (B, 1) in training if the layer has this loss.
+
+        Args:
+            weights: (B, S), the attention weights of the step.
+            states: list of the states before the step. The last is the coverage.
+            training: bool, as in Keras.
+        """
         seen = {}
         if scope.wants_weights(self):
             seen["weights"] = weights  # (B, S)
@@ -126,7 +149,11 @@ class RecurrentDecoder(OwnArguments, keras.layers.Layer):
         return seen
 
     def record_steps(self, outputs, mask):
-        """Record the weights and add the loss, from the outputs of all steps."""
+        """Record the attention weights and add the coverage loss of all steps.
+
+        `outputs` is a dict of the outputs of `observe_step`, stacked over time, (B, T, S) and
+        (B, T, 1). `mask` is bool (B, T), True = a token, or None.
+        """
         if "weights" in outputs:
             scope.record_weights(self, ops.expand_dims(outputs["weights"], axis=1))
         if "covered" in outputs:
@@ -140,3 +167,69 @@ class RecurrentDecoder(OwnArguments, keras.layers.Layer):
 
     def compute_output_shape(self, inputs_shape, encoded_shape, initial_states_shape=None):
         return (*inputs_shape[:2], self.cell.output_size)
+
+
+def write_cache(slot, cell, source, states):
+    """Store the source and the first states of an `AttentionCell` in the decoding cache.
+
+    While the model is traced to find which entries its layers need, the entries are only declared.
+
+    Args:
+        slot: a `CacheSlot`, which reads and writes the entries of one layer by name.
+        cell: the `AttentionCell`.
+        source: an `EncodedSource`.
+        states: list of tensors (B, size), the states of the cell.
+    """
+    tensors = {**_of_source(source), **_of_states(cell, states)}
+    if slot.tracing:
+        slot.declare(**{name: _entry(name, x) for name, x in tensors.items()})
+    else:
+        slot.update(**tensors)
+
+
+def read_cache(slot, cell):
+    """Return the `EncodedSource` and the list of states that `write_cache` stored.
+
+    `slot` and `cell` are the arguments of `write_cache`.
+    """
+    keys = ops.expand_dims(slot["keys"], axis=2) if "keys" in slot else None
+    values = slot["values"]
+    states = [
+        ops.cast(slot[name], cell.compute_dtype) for name in _of_states(cell, cell.own_state_sizes)
+    ]
+    return EncodedSource(values, slot["mask"], keys), states
+
+
+def update_states(slot, cell, states):
+    """Replace the states that `write_cache` stored by `states`, cast to the dtypes in the cache.
+
+    `slot` and `cell` are the arguments of `write_cache`, and `states` a list of tensors (B, size).
+    """
+    named = _of_states(cell, states)
+    slot.update(**{name: ops.cast(x, slot[name].dtype) for name, x in named.items()})
+
+
+def _of_source(source):
+    named = {"values": source.values, "mask": source.mask}
+    if source.keys is None:
+        return named
+    width = source.keys.shape[3]
+    return {**named, "keys": ops.reshape(source.keys, (-1, ops.shape(source.keys)[1], width))}
+
+
+def _of_states(cell, states):
+    """Return a dict of a cell's states, or of their sizes, keyed by their names in the cache."""
+    names = [f"state_{i}" for i in range(len(states))]
+    if cell.coverage:
+        names[-1] = "coverage"
+    return dict(zip(names, states, strict=True))
+
+
+def _entry(name, x):
+    """Return a `CacheEntry`, the shape and dtype of a tensor that the cache calls `name`."""
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    if name == "coverage":
+        return scope.SourceState(tuple(x.shape[2:]), dtype)
+    if name in ("values", "mask", "keys"):
+        return scope.Source(tuple(x.shape[2:]), dtype)
+    return scope.State(tuple(x.shape[1:]), dtype)

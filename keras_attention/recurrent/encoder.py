@@ -1,44 +1,47 @@
-"""The recurrent encoder, and the bridge from its final states to a decoder's initial ones."""
+"""The recurrent encoder, and the bridge from its final states to a decoder's initial states."""
 
 import keras
 from keras import ops
 
 from keras_attention.attention.projection import ProjectionOwner
+from keras_attention.blocks.inner_layers import copy_part
 from keras_attention.core import checks, scope
 from keras_attention.core.part import OwnArguments
+from keras_attention.core.recur import recur
 from keras_attention.recurrent import cells
-from keras_attention.recurrent.loop import recur
 
-# Keras's layers of these cells use cuDNN where it is installed.
+# Keras's layers for these cells can use cuDNN.
 LAYERS = {keras.layers.GRUCell: keras.layers.GRU, keras.layers.LSTMCell: keras.layers.LSTM}
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class RecurrentEncoder(OwnArguments, keras.layers.Layer):
-    """Layers of recurrent cells over a sequence, in one direction or both.
+    """A stack of recurrent layers over a sequence, in one or both directions.
 
-    (Schuster and Paliwal, 1997; Bahdanau et al., 2015, section 3.2.) The cells are Keras's, and so
-    is the loop in training. In exported files and decoding scopes the loop is
-    `keras_attention.recurrent.recur`, which only needs built-in ops.
+    With two directions, each output contains the whole context of its token (Schuster and Paliwal,
+    1997, and Bahdanau et al., 2015, section 3.2). Training uses Keras's own loop. Exported models
+    and models that generate with a cache use `keras_attention.recurrent.recur`, which needs only
+    built-in operations of LiteRT.
 
     Args:
-        cell: a Keras cell, such as `keras.layers.GRUCell(64)`. Every layer and direction has one of
-            this config.
-        num_layers: int.
-        bidirectional: bool, whether a second cell in each layer reads backwards. The outputs of
-            both are concatenated.
-        dropout: float, applied between layers (Zaremba et al., 2014).
+        cell: a Keras cell, such as `keras.layers.GRUCell(64)`. It is copied for each layer and
+            direction.
+        num_layers: int, the number of layers.
+        bidirectional: bool, whether each layer has a second cell that reads backwards. The outputs
+            of both cells are concatenated.
+        dropout: float, the dropout rate between layers (Zaremba et al., 2014).
 
     Call arguments:
         inputs: (B, S, D).
-        mask: bool (B, S), True = a token. Filled by Keras from the implicit mask.
+        mask: bool (B, S), True = a token. Keras fills it from the implicit mask.
+        training: bool, whether dropout is active.
 
     Returns:
-        The outputs (B, S, E) of the last layer, E the size of the cell, twice in two directions,
-        and the list of final states (B, E), for each layer, for each state of the cell.
+        The outputs (B, S, E) of the last layer, and a list of the final states (B, E) of all
+        layers. E is the size of the cell, or twice that if bidirectional.
 
-    Masking: padding changes no state, whichever side it is on, so that both directions begin at a
-    token. The outputs are zeros there, and carry the mask.
+    Masking: padding on either side does not change the states. At padding, the outputs are zero.
+    The outputs have the implicit mask of the inputs.
 
     ```python
     import keras
@@ -48,7 +51,7 @@ class RecurrentEncoder(OwnArguments, keras.layers.Layer):
     encoder = ka.recurrent.RecurrentEncoder(keras.layers.LSTMCell(8), num_layers=2)
     encoded, states = encoder(np.random.rand(3, 7, 4))
     assert encoded.shape == (3, 7, 16)
-    assert [state.shape for state in states] == [(3, 16)] * 4  # of two layers h and c
+    assert [state.shape for state in states] == [(3, 16)] * 4  # h and c of two layers
     ```
     """
 
@@ -56,7 +59,6 @@ class RecurrentEncoder(OwnArguments, keras.layers.Layer):
 
     def __init__(self, cell, num_layers=1, bidirectional=True, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
-        self.supports_masking = True
         self.cell, self.num_layers = cells.check_cell(cell), num_layers
         checks.check_whole_numbers(self, "num_layers")
         self.bidirectional, self.dropout = bidirectional, dropout
@@ -77,7 +79,7 @@ class RecurrentEncoder(OwnArguments, keras.layers.Layer):
         if type(self.cell) in LAYERS:
             config = self.cell.get_config()
             return LAYERS[type(self.cell)].from_config({**config, **kwargs})
-        return keras.layers.RNN(cells.copy_cell(self.cell), **kwargs)
+        return keras.layers.RNN(copy_part(self.cell), **kwargs)
 
     def build(self, input_shape):
         shape = tuple(input_shape)
@@ -117,10 +119,10 @@ class RecurrentEncoder(OwnArguments, keras.layers.Layer):
 
 
 class _Rows(keras.layers.Layer):
-    """Lists of layers that Keras finds when it saves weights.
+    """Holds lists of layers so that Keras finds the layers when it saves weights.
 
-    Keras 3.12 to 3.14 do not save layers in a list of lists. Keras 3.15 does, and names the lists
-    like the attributes here, so files saved with the plain list still load.
+    Keras versions before 3.15 do not save layers in a list of lists. The attributes have the names
+    that Keras 3.15 would use, so that files saved with a list of lists still load.
     """
 
     def __init__(self, rows, **kwargs):
@@ -128,42 +130,53 @@ class _Rows(keras.layers.Layer):
         self.num_rows = len(rows)
         for i, row in enumerate(rows):
             setattr(self, f"container_{i}" if i else "container", row)
-        self.built = True  # by the layer that holds it
+        self.built = True  # `RecurrentEncoder` builds the layers
 
     def rows(self):
         return [getattr(self, f"container_{i}" if i else "container") for i in range(self.num_rows)]
 
 
 def _run_layer(layer, x, mask, training):
-    """Return the output (B, S, U) of a Keras RNN, in the order of its input, and final states."""
+    """Run a Keras RNN layer on x. Return its output (B, S, U) and a list of its final states.
+
+    The output of a layer that runs backwards is in the order of the input, too.
+
+    Args:
+        layer: a Keras layer such as `keras.layers.GRU`, which returns sequences and states.
+        x: (B, S, D).
+        mask: bool (B, S), True = a token, or None.
+        training: bool, as in Keras.
+    """
     if scope.current(scope.Export) or scope.current(scope.Decoding):
-        states = cells.zero_states(layer.cell, ops.shape(x)[0])
+        dtype, sizes = layer.cell.compute_dtype, cells.state_sizes(layer.cell)
+        states = [ops.zeros((ops.shape(x)[0], size), dtype=dtype) for size in sizes]
 
         def step(x, states):
             return cells.step_cell(layer.cell, x, states)
 
         return recur(step, x, states, mask, backwards=layer.go_backwards)
     output, *states = layer(x, mask=mask, training=training)
-    if layer.go_backwards:  # Keras returns it in the order of computation
+    if layer.go_backwards:  # Keras returns the outputs in the order of computation
         output = ops.flip(output, axis=1)
     return output, keras.tree.flatten(states)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Bridge(ProjectionOwner):
-    """Makes a decoder's initial states from an encoder's final ones, with a dense layer for each.
+    """Projects an encoder's final states to a decoder's initial states by dense layers.
 
-    (Bahdanau et al., 2015, appendix A.2.2: `s_0 = tanh(W_s h_1)`.) If both have equally many
-    states, each is made from its counterpart, otherwise each from all.
+    For one state this is `s_0 = tanh(W_s h_1)` (Bahdanau et al., 2015, appendix A.2.2). If encoder
+    and decoder have the same number of states, each state of the decoder is computed from the
+    corresponding state of the encoder. Otherwise it is computed from all states of the encoder.
 
     Args:
-        sizes: list of ints, those of the decoder's states: see `state_sizes`.
-        activation: of the dense layers.
+        sizes: list of ints, the sizes of the decoder's states, such as `state_sizes(cell)`.
+        activation: a Keras activation of the dense layers, or its name.
 
     Call arguments:
-        states: list of (B, any size), an encoder's final states.
+        states: list of tensors (B, any size), the encoder's final states.
 
-    Returns a list of (B, size).
+    A call returns a list of tensors (B, size), one for each of `sizes`.
 
     ```python
     import keras
@@ -179,7 +192,6 @@ class Bridge(ProjectionOwner):
 
     def __init__(self, sizes, activation="tanh", **kwargs):
         super().__init__(**kwargs)
-        self.supports_masking = True
         self.sizes = [int(size) for size in sizes]
         self.activation = keras.activations.get(activation)
         self._dense = [

@@ -1,56 +1,66 @@
-"""The decoder of token ids, which can be fed its predictions in training."""
+"""`FeedbackDecoder`: a decoder that can use its own predictions in training."""
 
 import keras
 from keras import ops
 
 from keras_attention import masks
 from keras_attention.blocks.inner_layers import revive_layer
-from keras_attention.blocks.padding import find_padding
+from keras_attention.blocks.token_embedding import find_padding
 from keras_attention.core import checks
 from keras_attention.core.integer_inputs import IntegerInputs
 from keras_attention.core.part import OwnArguments
+from keras_attention.core.recur import recur
 from keras_attention.recurrent import cells
 from keras_attention.recurrent.decoder import RecurrentDecoder
-from keras_attention.recurrent.loop import recur
 
 FEEDBACK = (None, "argmax", "sample")
-IMPOSSIBLE = -1e9  # the logit of what is never predicted
+IMPOSSIBLE = -1e9  # the logit of padding
 
 
 class TeacherForced:
-    """Base of layers that may be fed their own predictions in training."""
+    """Base class of decoders that can read their own predictions in training instead of targets."""
 
-    teacher_forcing = None  # the weight with the probability of a given token, if there is one
+    teacher_forcing = None  # weight, the probability that an input is the target token
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class FeedbackDecoder(OwnArguments, TeacherForced, IntegerInputs, keras.layers.Layer):
-    """Embedding, `RecurrentDecoder` and output layer as one, for scheduled sampling.
+    """A recurrent decoder that can read its own predictions in training: scheduled sampling.
 
-    (Bengio et al., 2015, section 2.4.) In training each token that the decoder is fed is the given
-    one with probability `teacher_forcing`, else its own prediction at the step before. Each token
-    draws again. Otherwise, and always with `feedback=None`, all tokens are the given ones, and
-    embedding and output layer are not in the loop.
+    It consists of an embedding, a `RecurrentDecoder` and an output layer. In training, each input
+    token is the target token with probability `teacher_forcing`, and otherwise the prediction of
+    the previous step, at random for each token (Bengio et al., 2015, section 2.4). At inference, or
+    with `feedback=None`, all inputs are target tokens, and the embedding and the output layer are
+    applied outside the loop over time.
 
     Args:
-        embedding: a layer from ids (B, T) to vectors (B, T, D), with a mask, such as
-            `keras_attention.blocks.TokenEmbedding`. It may not depend on a token's place.
+        embedding: a layer that maps ids (B, T) to vectors (B, T, D) with a mask, such as
+            `keras_attention.blocks.TokenEmbedding`. It must not depend on positions.
         decoder: a `RecurrentDecoder`.
-        output: a layer from (B, T, any width) to logits (B, T, V), such as `keras.layers.Dense`.
-        feedback: None, `"argmax"` to feed the likeliest token, or `"sample"` to draw it. Padding is
-            not fed.
-        dropout: float, applied to the embedded tokens and to the decoder's outputs.
-        seed: int.
+        output: a layer that maps (B, T, any width) to logits (B, T, V), such as
+            `keras.layers.Dense`.
+        feedback: how a prediction is chosen: `"argmax"` for the most likely token, or `"sample"` to
+            sample one. Padding is never chosen. None disables scheduled sampling.
+        dropout: float, the dropout rate for the embedded tokens and for the decoder's outputs.
+        seed: int, the seed of all random choices, or None.
 
     Call arguments:
-        target_ids: int (B, T), beginning with a BEGIN id: logits t are for the token after t.
-        encoded, initial_states, encoded_mask: as in `RecurrentDecoder`.
+        target_ids: int (B, T), beginning with a start id. The logits at index t predict the token
+            at t + 1.
+        encoded: (B, S, E), the encoder's output.
+        initial_states: list of tensors (B, size), the initial states of the decoder's inner cell.
+            None means zeros.
+        encoded_mask: bool (B, S), True = a token. Keras fills it from the implicit mask.
+        training: bool, whether dropout and scheduled sampling are active.
 
-    Masking: padding, by the `padding_id` of the embedding (else 0), stays padding in the input.
+    A call returns logits (B, T, V).
+
+    Masking: padding (the `padding_id` of the embedding, or 0 if it has none) is never replaced by a
+    prediction.
 
     Attributes:
-        teacher_forcing: a non-trainable weight, 1.0 at first, which the callback
-            `keras_attention.training.ScheduledSampling` sets.
+        teacher_forcing: a non-trainable weight that starts at 1.0. The callback
+            `keras_attention.training.ScheduledSampling` changes it. None if `feedback` is None.
 
     ```python
     import keras
@@ -64,10 +74,10 @@ class FeedbackDecoder(OwnArguments, TeacherForced, IntegerInputs, keras.layers.L
         feedback="argmax",
     )
     target_ids, encoded = np.array([[1, 7, 5]]), np.random.rand(1, 6, 4)
-    given = decoder(target_ids, encoded)
+    logits = decoder(target_ids, encoded)
     decoder.teacher_forcing.assign(0.0)
-    fed = decoder(target_ids, encoded, training=True)
-    assert given.shape == (1, 3, 20) and np.allclose(given[:, 0], fed[:, 0], atol=1e-5)
+    sampled = decoder(target_ids, encoded, training=True)
+    assert logits.shape == (1, 3, 20) and np.allclose(logits[:, 0], sampled[:, 0], atol=1e-5)
     ```
     """
 
@@ -75,7 +85,6 @@ class FeedbackDecoder(OwnArguments, TeacherForced, IntegerInputs, keras.layers.L
 
     def __init__(self, embedding, decoder, output, feedback=None, dropout=0.0, seed=None, **kwargs):
         super().__init__(**kwargs)
-        self.supports_masking = True
         self.embedding = revive_layer("embedding", embedding)
         self.decoder = revive_layer("decoder", decoder)
         self.output_layer = revive_layer("output", output)
@@ -121,27 +130,31 @@ class FeedbackDecoder(OwnArguments, TeacherForced, IntegerInputs, keras.layers.L
         padding = find_padding([self.embedding])
         _, source, states = decoder.begin_decoding(encoded, initial_states, encoded_mask)
 
-        def step(given, states):
+        def step(inputs, states):
             *states, predicted = states
-            ids = ops.where(given["teach"], given["ids"], predicted)  # (B, 1)
+            ids = ops.where(inputs["teach"], inputs["ids"], predicted)  # (B, 1)
             x = self.embedding(ids)[:, 0]
-            x = x * given["keep_input"] if self.dropout else x
+            x = x * inputs["keep_input"] if self.dropout else x
             output, new, weights = decoder.cell.step(x, states, source, training=True)
             seen = decoder.observe_step(weights, states, training=True)
-            output = output * given["keep_output"] if self.dropout else output
+            output = output * inputs["keep_output"] if self.dropout else output
             logits = self.output_layer(ops.expand_dims(output, axis=1))  # (B, 1, V)
-            predicted = predicted_ids(logits, given.get("uniform"), padding.id)  # (B, 1)
+            predicted = predicted_ids(logits, inputs.get("uniform"), padding.id)  # (B, 1)
             return {"logits": logits[:, 0], **seen}, [*new, predicted]
 
-        given = self._draw_inputs(target_ids, encoded)
-        states = [*states, ops.zeros_like(given["ids"][:, 0])]
+        inputs = self._make_inputs(target_ids)
+        states = [*states, ops.zeros_like(inputs["ids"][:, 0])]
         with cells.hold_dropout(decoder.cell, ops.shape(encoded)[0], self._width, training=True):
-            outputs, _ = recur(step, given, states, mask)
+            outputs, _ = recur(step, inputs, states, mask)
         decoder.record_steps(outputs, mask)
         return outputs["logits"]
 
-    def _draw_inputs(self, target_ids, encoded):
-        """Return the inputs of the loop, with all its random numbers, drawn before it."""
+    def _make_inputs(self, target_ids):
+        """Return a dict of inputs (B, T, ...) of the loop over time, including all random tensors.
+
+        It has the target ids (B, T, 1), whether each input is the target, random numbers to sample
+        with, and dropout masks. Random numbers and masks are left out if they are not needed.
+        """
         ids = ops.expand_dims(ops.cast(target_ids, "int32"), axis=2)  # (B, T, 1)
         coins = keras.random.uniform(ops.shape(ids), seed=self.seed_generator)
         first = ops.cast(ops.arange(ops.shape(ids)[1]), "int32") == 0
@@ -178,15 +191,16 @@ class FeedbackDecoder(OwnArguments, TeacherForced, IntegerInputs, keras.layers.L
 
 
 def predicted_ids(logits, uniform=None, padding_id=0):
-    """Return the likeliest token of each place, or one drawn by its probability. Never padding.
+    """Return the id of the most likely token for each vector of logits, or of a sampled token.
 
     Args:
-        logits: (..., V).
-        uniform: float in [0, 1), (...): a random number for each place, or None for the likeliest.
-        padding_id: int, or None where every id is a token.
+        logits: (..., V), a logit for each token of the vocabulary.
+        uniform: float (...), random numbers in [0, 1) to sample with. None chooses the most likely
+            token.
+        padding_id: int, the id that is never chosen, or None.
 
     Returns:
-        int32 (...), without a gradient.
+        The ids, int32 (...), without a gradient.
     """
     logits = ops.cast(logits, "float32")
     if padding_id is not None:
@@ -194,7 +208,7 @@ def predicted_ids(logits, uniform=None, padding_id=0):
         logits = ops.where(tokens, logits, IMPOSSIBLE)
     if uniform is None:
         ids = ops.argmax(logits, axis=-1)
-    else:  # the first whose share of the probability, with those before, is above the number
+    else:  # the first token with a cumulative probability above the random number
         shares = ops.cumsum(ops.softmax(logits, axis=-1), axis=-1)
         below = ops.cast(shares <= ops.expand_dims(uniform, axis=-1), "int32")
         ids = ops.minimum(ops.sum(below, axis=-1), logits.shape[-1] - 1)

@@ -1,4 +1,4 @@
-"""Scores: how well each query fits each key. (B, T, N, H), (B, S, N, H) -> (B, N, T, S)."""
+"""Scores: how well each query matches each key, (B, T, N, H), (B, S, N, H) -> (B, N, T, S)."""
 
 from keras_attention.core import part
 from keras_attention.scores.additive import Additive, Concat, sum_over_units
@@ -20,15 +20,13 @@ NAMES = {
 
 
 def get(identifier, dtype=None):
-    """Return the score that `identifier` means: a score, its name, its config, or None.
+    """Return the score that `identifier` describes.
 
-    `dtype` is the dtype policy of a score with weights that is made from its name.
+    Args:
+        identifier: a score, a name in `NAMES`, or the config of a score. None returns None.
+        dtype: dtype policy for a score with weights, if it is created from a name.
 
-    ```python
-    import keras_attention as ka
-
-    assert ka.scores.get("scaled_dot") == ka.scores.ScaledDot()
-    ```
+    Example: `ka.scores.get("scaled_dot") == ka.scores.ScaledDot()`
     """
     return part.get(identifier, names=NAMES, family="score", base=Score, dtype=dtype)
 

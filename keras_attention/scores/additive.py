@@ -1,4 +1,4 @@
-"""Additive scores: Bahdanau's, Luong's concat, and the sum over units that they share."""
+"""Additive scores: Bahdanau's score, Luong's *concat* score, and the sum over units in both."""
 
 import keras
 from keras import ops
@@ -15,21 +15,64 @@ from keras_attention.scores.base import (
 )
 
 
-@keras.saving.register_keras_serializable(package="keras_attention")
-class Additive(KernelScore):
-    """`score = vᵀ tanh(W q + U k)` (Bahdanau et al., 2015, appendix A.1.2).
+class UnitsScore(KernelScore):
+    """Base class of scores `vᵀ activation(W q + U k)`, the sum over hidden units.
 
-    The paper's W_a is `query_kernel` (N, H, units), its U_a `key_kernel` (N, H of the key, units)
-    and its v_a `vector` (N, units). Memory does not grow with the units: see `sum_over_units`.
-    Computed in float32 after the products with the kernels.
+    A subclass builds the weights. Its weight `vector` (N, units) is v. Its methods `_query_half`
+    and `_key_half` return W and U, of the shapes (N, query's H, units) and (N, key's H, units). Its
+    attribute `activation` is a function of one tensor, by default tanh.
 
     Args:
-        units: int; None takes the query's H.
-        kernel_initializer: for all weights. None is a normal distribution that gives scores of
-            variance about 1 to queries and keys of variance 1.
+        units: int, the number of hidden units. None uses the query's H.
+        kernel_initializer: initializer of all weights. None uses a normal distribution for which
+            queries and keys of variance 1 have scores of variance about 1.
+    """
+
+    activation = staticmethod(ops.tanh)
+    own_arguments = ("units",)
+
+    def __init__(self, units=None, kernel_initializer=None, **kwargs):
+        super().__init__(kernel_initializer=kernel_initializer, **kwargs)
+        self.units = units
+        checks.check_whole_numbers(self, "units", optional=True)
+
+    def call(self, query, key):
+        check_one_key_head_each(self, query, key)
+        query, key = as_floats(query, key)
+        query = ops.einsum("btnh,nhu->bnut", query, self._query_half(query))
+        key = ops.einsum("bsnh,nhu->bnus", key, self._key_half(key))
+        scores = sum_over_units(query, key, self.vector, self.activation)
+        return ops.cast(scores, self.compute_dtype)
+
+    def prepare(self, key):
+        return ops.einsum("bsnh,nhu->bsnu", key, self._key_half(key))
+
+    def match(self, query, prepared):
+        query = ops.einsum("btnh,nhu->btnu", query, self._query_half(query))
+        query = pin_tokens(query, "heads", "units")
+        return match_units(query, prepared, self.vector, self.activation)
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class Additive(UnitsScore):
+    """The additive score `vᵀ tanh(W q + U k)` (Bahdanau et al., 2015, appendix A.1.2).
+
+    The paper's W_a is the weight `query_kernel` (N, query's H, units), its U_a is `key_kernel`
+    (N, key's H, units), and its v_a is `vector` (N, units). Memory does not grow with `units`,
+    because a few units are computed at a time. The products with the kernels are computed in the
+    compute dtype, and everything after them in float32.
+
+    Args:
+        units: int, the number of hidden units. None uses the query's H.
+        kernel_initializer: initializer of all weights. None uses a normal distribution for which
+            queries and keys of variance 1 have scores of variance about 1.
 
     Call arguments:
-        query: (B, T, N, H). key: (B, S, N, any width). Returns (B, N, T, S) in the compute dtype.
+        query: (B, T, N, H).
+        key: (B, S, N, any width).
+
+    Returns:
+        (B, N, T, S), in the compute dtype.
 
     ```python
     import numpy as np
@@ -48,12 +91,6 @@ class Additive(KernelScore):
         "vector": ("heads", "units"),
     }
 
-    def __init__(self, units=None, kernel_initializer=None, **kwargs):
-        super().__init__(kernel_initializer=kernel_initializer, **kwargs)
-        self.units = units
-        if units is not None:
-            checks.check_whole_numbers(self, "units")
-
     def build(self, query_shape, key_shape):
         heads, width, key_width = check_head_shapes(self, query_shape, key_shape)
         units = self.units or width
@@ -65,41 +102,34 @@ class Additive(KernelScore):
         )
         self.vector = self.add_per_head("vector", (heads, units), variance=1 / units)
 
-    def call(self, query, key):
-        check_one_key_head_each(self, query, key)
-        query = ops.einsum("btnh,nhu->bnut", query, self.query_kernel)
-        key = ops.einsum("bsnh,nhu->bnus", key, self.key_kernel)
-        scores = sum_over_units(query, key, self.vector, ops.tanh)
-        return ops.cast(scores, self.compute_dtype)
+    def _query_half(self, query):
+        return ops.cast(self.query_kernel, query.dtype)
 
-    def prepare(self, key):
-        return ops.einsum("bsnh,nhu->bsnu", key, ops.cast(self.key_kernel, key.dtype))
-
-    def match(self, query, prepared):
-        query = ops.einsum("btnh,nhu->btnu", query, ops.cast(self.query_kernel, query.dtype))
-        query = pin_tokens(query, "heads", "units")
-        return match_units(query, prepared, self.vector, ops.tanh)
-
-    def get_config(self):
-        return {**super().get_config(), "units": self.units}
+    def _key_half(self, key):
+        return ops.cast(self.key_kernel, key.dtype)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class Concat(KernelScore):
-    """`score = vᵀ activation(W [q; k])` (Luong et al., 2015, section 3.1, *concat*).
+class Concat(UnitsScore):
+    """The score *concat*, `vᵀ activation(W [q, k])` (Luong et al., 2015, section 3.1).
 
-    W (N, H + H of the key, U) is the paper's matrix. W [q; k] is the sum of its upper half times q
-    and its lower half times k, so each is multiplied once, not once for each pair. Memory does not
-    grow with U: see `sum_over_units`. Computed in float32 after the products with W.
+    The weight `kernel` (N, query's H + key's H, units) is the paper's W. Its first rows are
+    multiplied by q and its last rows by k, once per query and once per key instead of once per
+    pair. Memory does not grow with `units`, because a few units are computed at a time. The
+    products with W are computed in the compute dtype, and everything after them in float32.
 
     Args:
-        units: int, U; None takes the query's H.
-        activation: name of a Keras activation or a serializable function of one tensor.
-        kernel_initializer: for W and v. None is a normal distribution that gives scores of variance
-            about 1 to queries and keys of variance 1.
+        units: int, the number of hidden units. None uses the query's H.
+        activation: name of a Keras activation, or a serializable function of one tensor.
+        kernel_initializer: initializer of all weights. None uses a normal distribution for which
+            queries and keys of variance 1 have scores of variance about 1.
 
     Call arguments:
-        query: (B, T, N, H). key: (B, S, N, any width). Returns (B, N, T, S) in the compute dtype.
+        query: (B, T, N, H).
+        key: (B, S, N, any width).
+
+    Returns:
+        (B, N, T, S), in the compute dtype.
 
     ```python
     import numpy as np
@@ -115,57 +145,46 @@ class Concat(KernelScore):
     weight_axes = {"kernel": ("heads", "head_dim", "units"), "vector": ("heads", "units")}
 
     def __init__(self, units=None, activation="tanh", kernel_initializer=None, **kwargs):
-        super().__init__(kernel_initializer=kernel_initializer, **kwargs)
-        self.units = units
+        super().__init__(units, kernel_initializer, **kwargs)
         self.activation = keras.activations.get(activation)
-        if units is not None:
-            checks.check_whole_numbers(self, "units")
 
     def build(self, query_shape, key_shape):
         heads, width, key_width = check_head_shapes(self, query_shape, key_shape)
-        units, both = self.units or width, width + key_width
-        self.kernel = self.add_per_head("kernel", (heads, both, units), variance=1 / both)
+        units, total = self.units or width, width + key_width
+        self.kernel = self.add_per_head("kernel", (heads, total, units), variance=1 / total)
         self.vector = self.add_per_head("vector", (heads, units), variance=1 / units)
 
-    def call(self, query, key):
-        check_one_key_head_each(self, query, key)
-        query, key = as_floats(query, key)
-        width = query.shape[-1]
-        kernel = ops.cast(self.kernel, query.dtype)
-        query = ops.einsum("btnh,nhu->bnut", query, kernel[:, :width])
-        key = ops.einsum("bsnh,nhu->bnus", key, kernel[:, width:])
-        scores = sum_over_units(query, key, self.vector, self.activation)
-        return ops.cast(scores, self.compute_dtype)
+    def _query_half(self, query):
+        return ops.cast(self.kernel, query.dtype)[:, : query.shape[-1]]
 
-    def prepare(self, key):
-        kernel = ops.cast(self.kernel, key.dtype)
-        return ops.einsum("bsnh,nhu->bsnu", key, kernel[:, -key.shape[-1] :])
-
-    def match(self, query, prepared):
-        kernel = ops.cast(self.kernel, query.dtype)
-        query = ops.einsum("btnh,nhu->btnu", query, kernel[:, : query.shape[-1]])
-        query = pin_tokens(query, "heads", "units")
-        return match_units(query, prepared, self.vector, self.activation)
+    def _key_half(self, key):
+        return ops.cast(self.kernel, key.dtype)[:, -key.shape[-1] :]
 
     def get_config(self):
-        activation = keras.activations.serialize(self.activation)
-        return {**super().get_config(), "units": self.units, "activation": activation}
+        return {
+            **super().get_config(),
+            "activation": keras.activations.serialize(self.activation),
+        }
 
 
 UNITS_AT_ONCE = 8
 
 
 def sum_over_units(query, key, vector, activation):
-    """`sum over u of vector[n, u] · activation(query[b, n, u, t] + key[b, n, u, s])`, in float32.
+    """Compute the additive scores of all pairs of a query and a key, from projected inputs.
 
-    The tensor of all pairs and units (B, N, T, S, U) never exists, forward or backward:
-    `UNITS_AT_ONCE` units are added up at a time, and the gradient computes each slice again.
+    A score is the sum over u of `vector[n, u] · activation(query[b, n, u, t] + key[b, n, u, s])`.
+    Neither the forward nor the backward pass creates a tensor (B, N, T, S, U): the sum handles
+    `UNITS_AT_ONCE` units at a time, and the gradient recomputes each slice of units.
 
     Args:
-        query: (B, N, U, T). key: (B, N, U, S). vector: (N, U), U known.
+        query: (B, N, U, T), already projected to U units.
+        key: (B, N, U, S), likewise.
+        vector: (N, U), the weights of the units in the sum.
+        activation: function of one tensor, such as `ops.tanh`.
 
     Returns:
-        (B, N, T, S), float32.
+        float32 (B, N, T, S).
     """
     query, key, vector = (ops.cast(x, "float32") for x in (query, key, vector))
     if not merges_tokens():
@@ -189,7 +208,10 @@ def sum_over_units(query, key, vector, activation):
 
 
 def _sum_per_row(query, key, vector, activation):
-    """Compute `sum_over_units` of (B N, U, T), (B N, U, S) and (B N, 1, U): (B N, 1, T S)."""
+    """Compute `sum_over_units` with the axes B and N merged: (B · N, 1, T · S).
+
+    query is (B · N, U, T), key (B · N, U, S) and vector (B · N, 1, U).
+    """
     rows, units, queries = ops.shape(query)
     keys = ops.shape(key)[2]
     of_slice = _make_slice_sum(activation, queries, keys)
@@ -205,7 +227,7 @@ def _sum_per_row(query, key, vector, activation):
 
 
 def _sum_per_head(query, key, vector, activation):
-    """Compute `sum_over_units` with B and N as axes of their own, which devices may share."""
+    """Compute `sum_over_units` with separate axes B and N, which may be sharded over devices."""
 
     @recompute
     def of_slice(query, key, vector):
@@ -224,22 +246,23 @@ def _sum_per_head(query, key, vector, activation):
 
 
 def match_units(query, key, vector, activation):
-    """Return the same sum for one query, with one pair for each key.
+    """Compute `sum_over_units` for one query per row: (B, N, 1, S) in the dtype of the key.
 
-    The gradient recomputes the pairs: a loop over queries would keep those of all.
+    In training, the gradient recomputes the activations. Otherwise a recurrent loop over queries
+    would store them for all queries.
 
     Args:
-        query: (B, 1, N, U). key: (B, S, N, U). vector: (N, U). The activation is float32.
-
-    Returns:
-        (B, N, 1, S) in the dtype of the key.
+        query: (B, 1, N, U), already projected to U units.
+        key: (B, S, N, U), likewise.
+        vector: (N, U), the weights of the units in the sum.
+        activation: function of one tensor, such as `ops.tanh`.
     """
     batch, length, heads, units = ops.shape(key)
     vector = ops.reshape(ops.cast(vector, "float32"), (heads, units, 1))
 
     def of_all(query, key, vector):
         fits = activation(ops.cast(query + key, "float32"))  # (B, S, N, U)
-        if heads == 1:  # a product of two matrices: a third faster on CPUs, gradient included
+        if heads == 1:  # one matrix product: a third faster on CPUs, including the gradient
             return ops.matmul(ops.reshape(fits, (-1, units)), vector[0])
         return ops.matmul(ops.transpose(fits, (0, 2, 1, 3)), vector)  # (B, N, S, 1)
 
@@ -260,7 +283,12 @@ def _should_compile(activation, query, key):
 
 
 def _make_slice_sum(activation, queries, keys):
-    """Sum over u units: (B N, u, T), (B N, u, S), (B N, 1, u) -> (B N, 1, T S)."""
+    """Return a function that computes the sum over a slice of u units.
+
+    `queries` and `keys` are T and S. The function maps query (B · N, u, T), key (B · N, u, S) and
+    vector (B · N, 1, u) to (B · N, 1, T · S). The gradient recomputes it, unless a model is
+    exported.
+    """
 
     def of_slice(query, key, vector):
         size = vector.shape[2]
@@ -274,11 +302,12 @@ def _make_slice_sum(activation, queries, keys):
 
 
 def _sum_slices(units_from, units):
-    """Return the sum of `units_from(start, size)` over all units.
+    """Return the sum of `units_from(start, size)` over slices that cover all units.
 
-    In a loop, each pass waits for the last; a graph of independent slices may hold all of them
-    before it adds two, and in TensorFlow does. LiteRT computes in order, and delegates do not
-    support loops: an exported graph has no loop.
+    `units_from(start, size)` sums the units from `start` to `start + size`, of `units` in total.
+    The slices are computed in a loop, because TensorFlow would otherwise compute all of them before
+    it adds the first two. An exported graph is unrolled instead: LiteRT executes operations in
+    order anyway, and its delegates do not support loops.
     """
     first = units % UNITS_AT_ONCE or UNITS_AT_ONCE
     passes = (units - first) // UNITS_AT_ONCE
@@ -295,9 +324,14 @@ def _sum_slices(units_from, units):
 
 
 def _loop(passes, add, total):
-    """Run `ops.fori_loop(0, passes, add, total)` with the bound that XLA needs for gradients."""
+    """Run `ops.fori_loop(0, passes, add, total)` so that all backends can differentiate it.
+
+    For i from 0 to `passes` - 1, it computes `total = add(i, total)`, and then returns `total`.
+
+    On TensorFlow, XLA can differentiate only a while loop with `maximum_iterations`.
+    """
     if keras.backend.backend() != "tensorflow":
-        return ops.fori_loop(0, passes, add, total)  # JAX differentiates this one, not while_loop
+        return ops.fori_loop(0, passes, add, total)  # JAX cannot differentiate while_loop
 
     def step(i, total):
         return i + 1, add(i, total)

@@ -1,9 +1,9 @@
-"""The sum over units of tanh for all pairs, compiled by XLA for TensorFlow.
+"""The sum over units of additive scores with tanh, compiled by XLA for TensorFlow.
 
-TensorFlow's own ops write every pair and unit to memory several times; a compiled loop over slices
-of queries keeps a slice in cache. With tanh(a + b) = 1 - 2 / (1 + e^2a e^2b), exponentials are
-computed once for each query and key, and a pair costs a product, a sum and a division. A compiled
-loop runs on one core, so the queries are split into one loop for each core.
+TensorFlow's own ops write the tensor (T, S, units) to memory several times. A compiled loop over
+slices of `ROWS` queries keeps each slice in the CPU's cache. Because tanh(a + b) =
+1 - 2 / (1 + e^2a e^2b), exponentials are computed once per query and once per key instead of once
+per pair. A compiled loop runs on one core, so the queries are divided among one loop per core.
 """
 
 import functools
@@ -13,30 +13,32 @@ import sys
 
 import tensorflow as tf
 
-ROWS = 8  # queries at a time
-BOUND = 20.0  # up to here e^2a e^2b is finite; with larger numbers each pair computes a tanh
-
-
-LEAST_TANHS = 2**22  # tanhs from which compiling, which takes seconds, pays
+ROWS = 8  # queries in a slice
+BOUND = 20.0  # for larger inputs e^2a e^2b may overflow, so tanh is computed for each pair
+LEAST_TANHS = 2**22  # for fewer, the seconds that compiling takes are not worthwhile
 
 
 def is_worth_compiling(query, key):
-    """Return whether to compile: in large graphs of known shape, not anew for each eager length."""
+    """Return whether to compile the sum: in `tf.function`, large static shapes, not on Windows.
+
+    `query` is (B, T, N, H) and `key` is (B, S, K, H).
+    """
     if not tf.inside_function() or None in [*query.shape, *key.shape] or sys.platform == "win32":
         return False
     return math.prod(query.shape) * key.shape[2] >= LEAST_TANHS
 
 
 def tanh_sum(query, key, vector, compute):
-    """Return `sum over u of vector[r, u] tanh(query[r, u, t] + key[r, u, s])`.
+    """Compute `sum over u of vector[r, 0, u] tanh(query[r, u, t] + key[r, u, s])`: (R, T, S).
+
+    All inputs are float32 and have static shapes.
 
     Args:
-        query: (R, U, T). key: (R, U, S). vector: (R, 1, U). All float32, all shapes known.
-        compute: function of these three that gives the same sum, uncompiled, in any shape. XLA
-            does not differentiate the loops of the gradient: second-order gradients come from it.
-
-    Returns:
-        (R, T, S).
+        query: (R, U, T), for R = batch size · heads.
+        key: (R, U, S).
+        vector: (R, 1, U).
+        compute: function `compute(query, key, vector)` that returns the same sum without XLA, in
+            any shape, for second-order gradients, which XLA cannot compute.
     """
 
     @tf.custom_gradient
@@ -61,7 +63,7 @@ def tanh_sum(query, key, vector, compute):
 
 
 def _differentiate(compute, query, key, vector, upstream):
-    """Return the gradients of `compute(query, key, vector)` as uncompiled ops."""
+    """Return the gradients of `compute(query, key, vector)` for its three inputs, without XLA."""
     inputs = (query, key, vector)
     with tf.GradientTape() as tape:
         tape.watch(inputs)
@@ -73,26 +75,29 @@ def _run_backward(query, key, vector, upstream):
     query, key, vector = _put_units_last(query, key, vector)
     parts = _split_queries(query)
     pairs = zip(parts, _split_evenly(tf.stop_gradient(upstream), len(parts)), strict=True)
-    found = [_backward(part, key, vector, of_part) for part, of_part in pairs]
-    to_query, to_key, to_vector = zip(*found, strict=True)
+    gradients = [_backward(part, key, vector, of_part) for part, of_part in pairs]
+    to_query, to_key, to_vector = zip(*gradients, strict=True)
     to_query = tf.concat(to_query, axis=1)[:, : query.shape[1]]
     to_query, to_key = (tf.transpose(x, (0, 2, 1)) for x in (to_query, tf.add_n(to_key)))
     return to_query, to_key, tf.add_n(to_vector)[:, None]
 
 
 def _put_units_last(query, key, vector):
-    """Return (R, T, U), (R, S, U) and (R, U), without gradients, which XLA would refuse."""
+    """Transpose the inputs of `tanh_sum` to (R, T, U), (R, S, U) and (R, U).
+
+    Gradients are stopped, because `tanh_sum` defines its own.
+    """
     query, key, vector = (tf.stop_gradient(x) for x in (query, key, vector))
     return tf.transpose(query, (0, 2, 1)), tf.transpose(key, (0, 2, 1)), vector[:, 0]
 
 
 def _split_queries(query):
-    """Return the queries in equal pieces of whole slices, one for each core."""
+    """Split queries (R, T, U) along T into one piece per core, each a multiple of ROWS long."""
     return _split_evenly(query, max(1, min(os.cpu_count() or 1, query.shape[1] // ROWS)))
 
 
 def _split_evenly(x, count):
-    """Split the padded second axis into `count` equal pieces of a multiple of ROWS."""
+    """Pad axis 1 and split it into `count` pieces of equal length, a multiple of ROWS."""
     size = -(-x.shape[1] // (count * ROWS)) * ROWS
     return tf.split(tf.pad(x, [[0, 0], [0, count * size - x.shape[1]], [0, 0]]), count, axis=1)
 
@@ -100,7 +105,8 @@ def _split_evenly(x, count):
 def _compute_by_size(query, key, compute):
     """Return `compute(query, key, share)`, where share(q, k) is (1 - tanh(q + k)) / 2.
 
-    Small numbers are passed as their exponentials, large ones as they are.
+    If no input exceeds `BOUND`, `compute` is called with e^(2 query), e^(2 key) and a function
+    `share` of such exponentials instead, which is faster.
     """
     size = tf.maximum(tf.reduce_max(tf.abs(query)), tf.reduce_max(tf.abs(key)))
     return tf.cond(
@@ -111,7 +117,7 @@ def _compute_by_size(query, key, compute):
 
 
 def _slices(x):
-    """(T, any) -> (slices, ROWS, any)."""
+    """Reshape (T, any) to (T / ROWS, ROWS, any)."""
     return tf.reshape(x, (-1, ROWS, x.shape[1]))
 
 
@@ -147,13 +153,13 @@ def _backward(query, key, vector, upstream):
             count = queries.shape[0]
 
             def step(i, to_query, to_key, to_vector):
-                given = upstream[i]  # (ROWS, S)
+                above = upstream[i]  # (ROWS, S)
                 shares = share(queries[i][:, None], key[None])  # (ROWS, S, U)
                 slopes = 4.0 * shares * (1.0 - shares)
-                to_query = to_query.write(i, tf.matmul(given[:, None], slopes)[:, 0])
-                to_key += tf.reduce_sum(given[:, :, None] * slopes, axis=0)
-                of_shares = tf.matmul(tf.reshape(given, (1, -1)), tf.reshape(shares, (-1, units)))
-                to_vector += tf.reduce_sum(given) - 2.0 * of_shares[0]
+                to_query = to_query.write(i, tf.matmul(above[:, None], slopes)[:, 0])
+                to_key += tf.reduce_sum(above[:, :, None] * slopes, axis=0)
+                of_shares = tf.matmul(tf.reshape(above, (1, -1)), tf.reshape(shares, (-1, units)))
+                to_vector += tf.reduce_sum(above) - 2.0 * of_shares[0]
                 return i + 1, to_query, to_key, to_vector
 
             to_query = tf.TensorArray(tf.float32, count, element_shape=queries.shape[1:])

@@ -8,16 +8,22 @@ from keras_attention.scores.base import KernelScore, check_head_shapes, compute_
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Bilinear(KernelScore):
-    """`score = qᵀ W k` (Luong et al., 2015, section 3.1, *general*), a W (N, H, H of the key).
+    """The bilinear score `qᵀ W k`, with a learned matrix W per head (Luong et al., 2015).
 
-    Query and key may have different widths.
+    The paper calls it *general* (section 3.1). Query and key may have different widths. W is the
+    weight `kernel` (N, query's H, key's H).
 
     Args:
-        kernel_initializer: for W. None is a normal distribution with variance 1 / (H · H of the
-            key), which gives scores of variance 1 to queries and keys of variance 1.
+        kernel_initializer: initializer of W. None uses a normal distribution with variance
+            1 / (query's H · key's H), for which queries and keys of variance 1 have scores of
+            variance 1.
 
     Call arguments:
-        query: (B, T, N, H). key: (B, S, N, any width). Returns (B, N, T, S) in the compute dtype.
+        query: (B, T, N, H).
+        key: (B, S, N, any width).
+
+    Returns:
+        (B, N, T, S), in the compute dtype.
 
     ```python
     import numpy as np

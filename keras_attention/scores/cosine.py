@@ -13,29 +13,32 @@ from keras_attention.scores.base import (
     compute_product,
 )
 
-LEAST_SQUARE = 2.0**-24  # the smallest number above zero in float16
+LEAST_SQUARE = 2.0**-24  # the smallest positive number in float16
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Cosine(WeightedScore):
-    """`score = scale · cos(q, k)`, the scale learned per head or fixed.
+    """The cosine score `scale · cos(q, k)` (Swin Transformer V2, Liu et al., 2022, section 3.2).
 
-    Scaled cosine attention of Swin Transformer V2 (Liu et al., 2022, section 3.2): the logarithm of
-    the scale (the paper's 1/τ) is the weight, and the scale never exceeds `max_scale`. With
-    `learned=False` there is no weight, and `scale` is fixed.
+    The scale (1/τ in the paper) is either fixed or learned separately for each head. A learned
+    scale is stored as its logarithm, in the weight `log_scale` (N,), and is clipped at `max_scale`.
 
-    Norms are computed in float32, as root mean squares; smaller ones count as `epsilon`. A zero
-    vector has score 0 with every other, and a finite gradient. The square of `epsilon` must not
-    vanish in float16, in which delegates of phones compute.
+    Queries and keys are divided by their root mean square, which is computed in float32 and is at
+    least `epsilon`. A zero vector therefore has score 0 and a finite gradient.
 
     Args:
-        scale: float above 0, the fixed scale, or the initial value of the learned one.
-        learned: bool.
-        max_scale: float, the bound of the learned scale.
-        epsilon: float, at least 2^-12.
+        scale: positive float, the fixed scale, or the initial value of a learned scale.
+        learned: bool, whether the scale is learned.
+        max_scale: positive float, the upper bound of a learned scale.
+        epsilon: float, at least 2^-12. Smaller values are an error, because phone delegates compute
+            in float16, where their square is zero.
 
     Call arguments:
-        query: (B, T, N, H). key: (B, S, N, H). Returns (B, N, T, S) in the compute dtype.
+        query: (B, T, N, H).
+        key: (B, S, N, H).
+
+    Returns:
+        (B, N, T, S), in the compute dtype.
 
     ```python
     import numpy as np
@@ -44,11 +47,12 @@ class Cosine(WeightedScore):
     query, key = np.random.rand(2, 5, 3, 4), np.random.rand(2, 7, 3, 4)
     score = ka.scores.Cosine(scale=10.0)
     assert np.allclose(score(query, key), score(100 * query, key), atol=1e-4)
-    assert score.log_scale.shape == (3,)  # one for each head
+    assert score.log_scale.shape == (3,)  # one scale per head
     ```
     """
 
     weight_axes = {"log_scale": ("heads",)}
+    own_arguments = ("scale", "learned", "max_scale", "epsilon")
 
     def __init__(self, scale=10.0, learned=True, max_scale=100.0, epsilon=1e-3, **kwargs):
         super().__init__(**kwargs)
@@ -66,8 +70,8 @@ class Cosine(WeightedScore):
             )
         if epsilon**2 < LEAST_SQUARE:
             raise ValueError(
-                f"Cosine(epsilon={epsilon!r}): its square is zero in float16, where a vector of "
-                "zeros would give NaN. Use at least 2**-12 (0.00025)."
+                f"Cosine(epsilon={epsilon!r}): its square is zero in float16, so that a vector of "
+                "zeros gives NaN. Use at least 2**-12 (0.00025)."
             )
 
     def build(self, query_shape, key_shape):
@@ -86,7 +90,7 @@ class Cosine(WeightedScore):
     def fold(self, query, key):
         self.ensure_built(query, key)
         check_one_width(self, query, key)
-        # The cosine is the mean of the products of coordinates that have mean square 1.
+        # If q and k have mean square 1, their cosine is the mean of the coordinates' products.
         by_width = 1 / query.shape[-1]
         if not self.learned:
             return self._level(query), self._level(key), self.scale * by_width
@@ -95,20 +99,12 @@ class Cosine(WeightedScore):
         return self._level(query, scale), self._level(key), 1.0
 
     def _level(self, x, scale=1.0):
-        """Return `x` with mean square 1 over its coordinates, times `scale`.
+        """Return `x`, normalized to mean square 1 over its last axis, times `scale`.
 
-        Mean square, not norm: LiteRT's converter turns a division by the norm into an operation
-        with its own epsilon. The maximum comes before the root: the gradient of √0 is infinite.
+        A division by the norm is avoided, because LiteRT's converter replaces it with an operation
+        that has a different epsilon. The maximum is taken before the square root, because √0 has an
+        infinite gradient.
         """
         dtype, x = keras.backend.standardize_dtype(x.dtype), ops.cast(x, "float32")
         square = ops.mean(ops.square(x), axis=-1, keepdims=True)
         return ops.cast(x * (ops.rsqrt(ops.maximum(square, self.epsilon**2)) * scale), dtype)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "scale": self.scale,
-            "learned": self.learned,
-            "max_scale": self.max_scale,
-            "epsilon": self.epsilon,
-        }

@@ -11,12 +11,16 @@ from keras_attention.scores.base import Score, check_one_width, compute_product
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Dot(Score, Part):
-    """`score = q · k` (Luong et al., 2015, section 3.1, *dot*).
+    """The dot-product score `q · k` (Luong et al., 2015, section 3.1, *dot*).
 
-    Its variance grows with H; `ScaledDot` keeps it at 1.
+    The variance of this score grows with H. `ScaledDot` keeps it at 1.
 
     Call arguments:
-        query: (B, T, N, H). key: (B, S, N, H). Returns (B, N, T, S) in their dtype.
+        query: (B, T, N, H).
+        key: (B, S, N, H).
+
+    Returns:
+        (B, N, T, S), in the dtype of the inputs.
 
     ```python
     import numpy as np
@@ -39,12 +43,16 @@ class Dot(Score, Part):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class ScaledDot(Score, Part):
-    """`score = q · k / √H` (Vaswani et al., 2017, equation 1).
+    """The scaled dot product `q · k / √H`, the score of the Transformer (Vaswani et al., 2017).
 
-    The query is scaled before the product, so that float16 does not overflow on the way.
+    The query is scaled before the product, so that float16 does not overflow.
 
     Call arguments:
-        query: (B, T, N, H). key: (B, S, N, H). Returns (B, N, T, S) in their dtype.
+        query: (B, T, N, H).
+        key: (B, S, N, H).
+
+    Returns:
+        (B, N, T, S), in the dtype of the inputs.
 
     ```python
     import numpy as np

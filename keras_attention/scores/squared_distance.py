@@ -13,17 +13,21 @@ from keras_attention.scores.base import Score, check_one_key_head_each, check_on
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class SquaredDistance(Score, Part):
-    """`score = -scale · |q - k|²`: under softmax, the Gaussian kernel (Tsai et al., 2019).
+    """The score `-scale · |q - k|²`, with which softmax is a Gaussian kernel (Tsai et al., 2019).
 
-    Computed as `2 q · k - |q|² - |k|²`, without a (B, N, T, S, H) tensor, and in float32 whatever
-    the dtype: for near neighbours that is a small difference of large numbers. The error is about
-    1e-7 · (|q|² + |k|²), so that a score of 0 may come out slightly positive.
+    |q - k|² is computed as `|q|² + |k|² - 2 q · k`, in float32 under every dtype policy, so no
+    tensor (B, N, T, S, H) is needed. The error is about 1e-7 · (|q|² + |k|²), so a score of 0 may
+    become slightly positive.
 
     Args:
-        scale: float above 0; `1 / (2 σ²)` gives the Gaussian of width σ.
+        scale: positive float. `1 / (2 σ²)` gives a Gaussian with standard deviation σ.
 
     Call arguments:
-        query: (B, T, N, H). key: (B, S, N, H). Returns (B, N, T, S) in their dtype.
+        query: (B, T, N, H).
+        key: (B, S, N, H).
+
+    Returns:
+        (B, N, T, S), in the dtype of the inputs.
 
     ```python
     import numpy as np
@@ -51,5 +55,5 @@ class SquaredDistance(Score, Part):
 
 
 def _square_by_head(x):
-    """|x|², (B, L, N, H) -> (B, N, L, 1)."""
+    """Compute |x|² of each head of `x` (B, L, N, H): (B, N, L, 1)."""
     return ops.transpose(ops.sum(ops.square(x), axis=-1, keepdims=True), (0, 2, 1, 3))

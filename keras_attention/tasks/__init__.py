@@ -1,4 +1,4 @@
-"""Tasks: a model, its preprocessor and its files as one object; presets of trained ones.
+"""Tasks: each joins a model and its preprocessor, so that it reads raw data and returns answers.
 
 A class is imported when it is first used (PEP 562).
 """

@@ -1,4 +1,4 @@
-"""`CausalLM`: running text, and its continuation."""
+"""`CausalLM`: text generation, which continues a prompt."""
 
 import math
 
@@ -10,43 +10,50 @@ from keras_attention.core.lazy import generation, models, visualization
 from keras_attention.data.readers.dialogues import SEPARATOR, TURNS
 from keras_attention.data.tokenizers.building import build_tokenizer
 from keras_attention.files.fields import MOST_TOKENS
-from keras_attention.files.io import prefix_errors
+from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks.generators import check_ids
-from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.interface import draw_map
+from keras_attention.tasks.labels import make_perplexity
 from keras_attention.tasks.language_models import (
     ExportedLanguageModel,
     KerasLanguageModel,
     check_temperature,
+    collect_text,
     compute_mean_loss,
+    hold_out_text,
     read_choice,
 )
 from keras_attention.tasks.runners import check_vocabularies
-from keras_attention.tasks.running_text import collect_text, hold_out_text, make_perplexity
 from keras_attention.tasks.task import Task
 
-ROWS = 32  # windows at a time
-PICTURED = 24  # tokens
-PART = "\ufffd"  # what a decoder gives for bytes of a character that are not all there
-WRITTEN = 300  # tokens that are written unless another number is asked for
-REPLIES = 500  # that are drawn for the scores of dialogues
-REPLY = 64  # tokens of one at most
+ROWS = 32  # windows per batch
+PICTURED = 24  # maximum number of tokens in a figure
+PART = "\ufffd"  # decoders return it for the bytes of an incomplete character
+WRITTEN = 300  # default number of tokens to generate
+REPLIES = 500  # maximum number of replies that are sampled for the scores of dialogues
+REPLY = 64  # maximum number of tokens in a reply
 
 
 class CausalLM(Task):
-    """Goes on with a text, token by token.
+    """Continues a prompt, token by token.
+
+    The data is running text: a str, a list of consecutive strings, or the result of
+    `ka.data.join_dialogues`. It is cut into windows of `maximum_length` tokens.
 
     Args:
-        model: functional `keras.Model`, token ids (B, T) -> logits (B, T, V), as
-            `ka.models.causal_language_model`.
-        preprocessor: `ka.data.SequencePreprocessor` without a source.
-        maximum_length: int, the tokens of a window that the model is trained on and scored by.
-        temperature: float, of the chance with which it writes.
-        max_length, max_new_tokens: int, what an exported file has room for, and how many tokens its
-            signature that writes gives; None for four and two windows.
-        converses: bool, whether its text is dialogues, so that `reply` gives the next turn.
-
-    Its examples are text: a str, or a list of them, which are one text after another; or
-    `ka.data.join_dialogues`.
+        model: functional `keras.Model` that converts token ids (B, T) to logits (B, T, V), such as
+            `ka.models.causal_language_model`. V is the vocabulary size.
+        preprocessor: `ka.data.SequencePreprocessor` with only a target tokenizer, which splits
+            text into tokens.
+        maximum_length: int, the number of tokens in a window for training and scoring.
+        temperature: float, the default sampling temperature of `predict`.
+        max_length: int, the maximum number of tokens (prompt and continuation) that an exported
+            file can process. None sets it to `4 * maximum_length`.
+        max_new_tokens: int, the maximum number of tokens that the `generate` signature of an
+            exported file returns. None sets it to `2 * maximum_length`.
+        converses: bool, whether the model is trained on dialogues, which enables `reply`.
+        builder: str, the function that built the model, a name in the attribute `builders`. None
+            is the first.
 
     Example:
 
@@ -61,7 +68,7 @@ class CausalLM(Task):
     (written,) = task.predict(["the cat s"], max_new_tokens=5, temperature=0)
     assert written == "the cat sat on"
     (pieces,) = task.stream(["the cat s"], max_new_tokens=5, temperature=0)
-    assert "".join(pieces) == "at on"  # one piece after the other, as they are written
+    assert "".join(pieces) == "at on"
     ```
     """
 
@@ -71,7 +78,7 @@ class CausalLM(Task):
     draws = True
     predict_options = ("max_new_tokens", "temperature", "top_k", "top_p", "seed")
     lower_is_better = True
-    finishing_seconds = 108.0  # of three endpoints in each of three files
+    finishing_seconds = 108.0  # three files with three signatures each
 
     def __init__(
         self,
@@ -86,9 +93,8 @@ class CausalLM(Task):
         builder=None,
     ):
         super().__init__(model, preprocessor, builder=builder)
-        owner = type(self).__name__
         self.maximum_length = check_whole_number(
-            owner, "maximum_length", maximum_length, most=MOST_TOKENS
+            type(self).__name__, "maximum_length", maximum_length, most=MOST_TOKENS
         )
         self.temperature = check_temperature(self, temperature)
         self.max_length = max_length or 4 * maximum_length
@@ -108,23 +114,28 @@ class CausalLM(Task):
         sizes = options.tokens, [data_set.train], options.vocabulary_size
         preprocessor = data.SequencePreprocessor(build_tokenizer(*sizes))
         model = models.causal_language_model(len(preprocessor.target), **recipe.list_keywords())
-        return (
-            model,
-            preprocessor,
-            dict(
-                maximum_length=options.max_length,
-                temperature=options.temperature,
-                converses="dialogues" in data_set.about,
-            ),
-        )
+        settings = {
+            "maximum_length": options.max_length,
+            "temperature": options.temperature,
+            "converses": "dialogues" in data_set.about,
+        }
+        return model, preprocessor, settings
 
     def adapt(self, data_set):
-        """Learns that it converses from what is dialogues."""
+        """Prepare the model for training, and enable `reply` if the dataset consists of dialogues.
+
+        Return a tuple of str, notes on changes of the model. `data_set` is the `DataSet` to train
+        on.
+        """
         self.converses = self.converses or "dialogues" in data_set.about
         return super().adapt(data_set)
 
     def find_example(self, data_set):
-        """Return the first turn of dialogues, and where the next one begins."""
+        """Return a prompt to show in the README of a preset, its model card. `Task` calls this.
+
+        Args:
+            data_set: `ka.data.DataSet`. If it holds dialogues, the prompt is the first turn of one.
+        """
         if "dialogues" not in data_set.about:
             return self.example
         text = data_set.test or data_set.dev or data_set.train
@@ -170,7 +181,10 @@ class CausalLM(Task):
         return data.batches(windows, batch_size=recipe.batch_size, seed=recipe.seed)
 
     def make_batches(self, examples, where):
-        """Return windows one after another."""
+        """Return batches of consecutive windows of the str `examples`, or None if it is empty.
+
+        They are used for scoring. Error messages begin with `where`.
+        """
         if not examples:
             return None
         with prefix_errors(where):
@@ -193,10 +207,12 @@ class CausalLM(Task):
         return run
 
     def compute_scores(self, examples, where):
-        """Loss of a token in nats, perplexity, and bits for each character.
+        """Compute the loss (nats per token), the perplexity and the bits per character of a text.
 
-        The text is read in windows as long as those of training, each without the text before it.
-        Of dialogues also how different drawn replies are, by a Keras model alone.
+        The text is split into windows of `maximum_length` tokens, and the model sees each window
+        without the text before it. For dialogues, the scores of a Keras model also include the
+        diversity of sampled replies. `examples` is the text, a str. Error messages begin with
+        `where`, a str.
         """
         windows = self.make_batches(examples, where)
         if windows is None:
@@ -204,19 +220,20 @@ class CausalLM(Task):
         loss = compute_mean_loss(self.runner, windows)
         ids = self.preprocessor([examples])[0][1:]
         characters = len(self.preprocessor.target.decode([ids])[0])
-        found = {
+        scores = {
             "loss": loss,
             "perplexity": math.exp(loss),
             "bits_per_character": loss * len(ids) / math.log(2) / characters,
         }
         if self.converses and not self.runs_a_file:
-            found |= self._score_replies(examples)
-        return {name: round(float(value), 6) for name, value in found.items()}
+            scores |= self._score_replies(examples)
+        return {name: round(float(value), 6) for name, value in scores.items()}
 
     def _score_replies(self, text):
-        """Diversity of what is drawn after each turn of the text; nothing if there is one at most.
+        """Sample a reply after each turn of the dialogue `text`, and score their diversity.
 
-        A reply and the turns before it fill one window at most, as in training.
+        The result is a dict of scores, or {} if the text has fewer than two turns. A reply and the
+        turns before it have at most `maximum_length` tokens together, as in training.
         """
         turns = [turn + SEPARATOR for turn in text.split(SEPARATOR) if turn]
         contexts = ["".join(turns[max(k - TURNS, 0) : k]) for k in range(1, len(turns))]
@@ -235,34 +252,45 @@ class CausalLM(Task):
     def predict(
         self, inputs, *, max_new_tokens=None, temperature=None, top_k=None, top_p=None, seed=None
     ):
-        """Return the texts, each with its continuation.
+        """Continue each prompt, and return the prompts with their continuations.
 
         Args:
-            inputs: list of str, the beginnings.
-            max_new_tokens: int, how many tokens to go on for; None for 300, or the file's room.
-            temperature: float, of the chance; 0 takes the best token, None the task's own.
-            top_k, top_p: draw from the k best tokens, or the likeliest up to this share.
-            seed: int, for the same text again.
+            inputs: list of str, the prompts.
+            max_new_tokens: int, the maximum number of tokens to generate. None generates up to 300
+                tokens, or fewer if an exported file cannot process so many.
+            temperature: float, the sampling temperature. 0 always selects the most probable token.
+                None uses the task's `temperature`.
+            top_k: int, sample from the k most probable tokens. None does not restrict the tokens.
+            top_p: float, sample from the smallest set of most probable tokens whose probabilities
+                sum to at least `top_p`. None does not restrict the tokens.
+            seed: int, makes the result reproducible. None samples differently in each call.
 
         Returns:
-            A str for each.
+            A list with a str for each prompt.
+
+        Raises:
+            ValueError: a prompt is empty or too long for the file. The message contains its number
+                (from 1). All prompts are checked before the first is continued.
         """
         options = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
         streams = self.stream(inputs, max_new_tokens=max_new_tokens, **options)
         return [text + "".join(pieces) for text, pieces in zip(inputs, streams, strict=True)]
 
     def reply(self, turns, *, max_new_tokens=REPLY, **options):
-        """Return the next turn of a dialogue, by a model of `ka.data.join_dialogues`.
+        """Generate the next turn of a dialogue, with a model that was trained on dialogues.
 
         Args:
-            turns: list of str, those so far.
-            max_new_tokens: int, the tokens of a reply at most.
-            options: as of `predict`.
+            turns: list of str, the dialogue so far.
+            max_new_tokens: int, the maximum number of tokens in the reply.
+            **options: `temperature`, `top_k`, `top_p` and `seed` for sampling, as in `predict`.
+
+        Returns:
+            The reply, a str.
         """
         if not self.converses:
             raise ValueError(
-                "The model is not marked as one of dialogues: train it with the corpus of "
-                "ka.data.from_dialogue_files, or set converses=True where it was."
+                "The model is not marked as a model of dialogues. Train it with the corpus of "
+                "ka.data.from_dialogue_files, or pass converses=True if its text was dialogues."
             )
         if isinstance(turns, str) or not turns:
             raise ValueError(f"{turns!r:.60}: expected a list of turns.")
@@ -273,31 +301,45 @@ class CausalLM(Task):
     def stream(
         self, inputs, *, max_new_tokens=None, temperature=None, top_k=None, top_p=None, seed=None
     ):
-        """Go on with texts, token by token.
+        """Continue each prompt token by token, with an iterator over the generated pieces.
 
         Args:
-            inputs: list of str. The others as for `predict`.
+            inputs: list of str, the prompts. See `predict` for the other arguments.
 
         Returns:
-            For each text an iterator of str, the text that each new token adds.
+            A list with an iterator for each prompt. It yields strings, the text that each new token
+            adds.
         """
-        check_many(inputs, "text", of="texts")
+        check_many(inputs, "text", of="str")
         choice = read_choice(self.temperature, temperature, top_k=top_k, top_p=top_p)
-        prompts = [self._read_prompt(text) for text in inputs]
-        numbers = [_choose_number(self.runner, ids, max_new_tokens) for ids in prompts]
-        return [
-            self._go_on(ids, count, choice, seed)
-            for ids, count in zip(prompts, numbers, strict=True)
-        ]
+        prompts = self._read_prompts(inputs, max_new_tokens)
+        return [self._go_on(ids, count, choice, seed) for ids, count in prompts]
+
+    def check_inputs(self, inputs):
+        check_many(inputs, "text", of="str")
+        self._read_prompts(inputs, None)
+
+    def _read_prompts(self, texts, max_new_tokens):
+        """Return a list of (token ids, number of tokens to generate), one pair for each prompt."""
+
+        def read(text):
+            ids = self._read_prompt(text)
+            return ids, _choose_number(self.runner, ids, max_new_tokens)
+
+        return list(number_errors("Text", texts, read))
 
     def _read_prompt(self, text):
         ids = self.preprocessor([text])[0]
         if not len(ids):
-            raise ValueError(f"{text!r} holds nothing to go on from: give at least one character.")
+            raise ValueError(f"{text!r} has no token to continue: give at least one character.")
         return ids
 
     def _go_on(self, prompt, number, choice, seed):
-        """Yields the text that each new token adds; a part of a character waits for the rest."""
+        """Generate up to `number` ids after the ids `prompt`, and yield the text that each adds.
+
+        `choice` is a `TokenChoice`, which selects an id from logits. If a character consists of
+        several ids, its text is yielded after the last of them.
+        """
         ids, end = list(prompt), self.preprocessor.end_token_id
         decode = self.preprocessor.target.decode
         waits = self.preprocessor.is_pretrained
@@ -315,40 +357,43 @@ class CausalLM(Task):
             yield text[len(before) :]
 
     def attention(self, example, path=None):
-        """Return the maps of the first tokens of a text."""
+        """Plot the attention between the first tokens of `example`, a str.
+
+        The figure is saved at `path`, unless this is None. Return the attention weights of all
+        layers and the figure as `AttentionMaps`.
+        """
         ids = self._read_prompt(example)[: min(PICTURED, self.max_length)]
         with visualization.record_attention(self.model) as maps:
             self.model(ids.reshape(1, -1))
-        layer, weights = list(maps.items())[-1]
-        signs = {" ": "␣", "\n": "⏎"}  # of what one cannot see
+        signs = {" ": "␣", "\n": "⏎"}  # visible symbols for whitespace
         tokens = [signs.get(piece, piece) for piece in self.preprocessor.target.pieces(ids)]
-        figure = visualization.attention_map(
-            weights,
-            tokens,
-            tokens,
-            title=f"{layer}: what each token looked at to say what follows it",
-            path=path,
-        )
-        return AttentionMaps(dict(maps), tokens, tokens, figure)
+        caption = "what each token attended to when it predicted the next"
+        return draw_map(maps, tokens, tokens, caption, path)
 
     def find_pictured(self, data_set):
         return data_set.test or data_set.dev or data_set.train
 
 
 def _cut_turn(text):
-    """Return the first turn of a text."""
+    """Return the text before the first separator of turns."""
     return text.split(SEPARATOR.strip())[0].strip()
 
 
-def _choose_number(run, ids, wanted):
-    """Return how many tokens to write after `ids`; an error if there is no room for as many."""
+def _choose_number(run, ids, max_new_tokens):
+    """Return the number of tokens that a language model (`run`) generates after the prompt `ids`.
+
+    If `max_new_tokens` is None, this is `WRITTEN`, or fewer if an exported file has a lower limit.
+
+    Raises:
+        ValueError: the exported file cannot process so many tokens.
+    """
     if run.max_length is None:
-        return wanted or WRITTEN
-    room = run.max_length - len(ids) + 1  # the last one takes no place
-    if room < (wanted or 1):
+        return max_new_tokens or WRITTEN
+    room = run.max_length - len(ids) + 1  # the last generated token is not an input
+    if room < (max_new_tokens or 1):
         raise ValueError(
-            f"The file has room for {run.max_length} tokens, and the prompt has {len(ids)}, which "
-            f"leaves {max(room, 0)} to write: ask for fewer with max_new_tokens=, give a shorter "
+            f"The file takes {run.max_length} tokens, and the prompt has {len(ids)}, so that "
+            f"{max(room, 0)} can be written. Ask for fewer with max_new_tokens=, give a shorter "
             "prompt, or use model.keras (file='keras'), which has no limit."
         )
-    return wanted or min(WRITTEN, room)
+    return max_new_tokens or min(WRITTEN, room)

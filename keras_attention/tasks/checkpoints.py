@@ -1,4 +1,4 @@
-"""Checkpoints of Hugging Face as tasks: the model, and a preprocessor of the files beside it."""
+"""Open Hugging Face checkpoints as tasks, with preprocessors that are made from their files."""
 
 import dataclasses
 
@@ -11,11 +11,13 @@ from keras_attention.pretrained.generation_settings import (
     read_generation_settings,
     read_speech_prompts,
 )
-from keras_attention.pretrained.image_processing import read_image_processing
 from keras_attention.pretrained.keras_hub import read_checkpoint
 from keras_attention.pretrained.loading import find_folder
+from keras_attention.pretrained.preprocessor_config import (
+    read_image_processing,
+    read_sound_processing,
+)
 from keras_attention.pretrained.settings import read_settings
-from keras_attention.pretrained.sound_processing import read_sound_processing
 from keras_attention.tasks import recipes
 from keras_attention.tasks.registry import get_builder
 from keras_attention.tasks.writing import Writing
@@ -25,79 +27,89 @@ PREPROCESSORS = {
     "text_classifier": data.TextPreprocessor,
     "multi_label_classifier": data.TextPreprocessor,
 }
-LONGEST_ROW, LONGEST_QUESTION = 384, 64  # tokens, as Devlin et al. (2019) have them for SQuAD
-NAMELESS = ("LABEL_0", "LABEL_1")  # of a new head, until `fit` sees the labels
-# The builder of a file -> that of the task, which is of the same kind.
-OF_TASK = {"encoder_decoder": "seq2seq_transformer"}
-LENGTH = 128  # tokens of a text that is trained on or written, unless another number is asked for
+LONGEST_ROW, LONGEST_QUESTION = 384, 64  # tokens, as in Devlin et al. (2019) for SQuAD
+NAMELESS = ("LABEL_0", "LABEL_1")  # labels of a new head, which `fit` replaces by those in the data
+TASK_NAMES = {"encoder_decoder": "seq2seq_transformer"}  # builder -> task, where the names differ
+LENGTH = 128  # default maximum number of tokens for training or generation
 
 
 def find_task(preset):
-    """Return the builder whose task the file's own head is for.
+    """Return the name of the task that the head of a Hugging Face checkpoint was trained for.
+
+    `preset` is `"hf://name"`, or the path of a folder.
 
     Raises:
-        ValueError: the checkpoint has no head of a task that is made of checkpoints.
+        ValueError: the checkpoint has no head, or this package has no task for it.
     """
     folder = find_folder(preset)
     builder, _ = _read_builder(folder)
     if builder == "text_classifier" and _has_label_sets(folder):
         builder = "multi_label_classifier"
-    builder = OF_TASK.get(builder, builder)
+    builder = TASK_NAMES.get(builder, builder)
     if builder in OPENERS:
         return builder
     if builder == "image_encoder":
         raise ValueError(
-            f"{preset} has no head that names pictures: open it with "
-            "ka.tasks.ImageClassifier.from_preset, which gives it a new one to train, or with "
+            f"{preset} has no head that classifies images. Open it with "
+            "ka.tasks.ImageClassifier.from_preset, which adds a new head to train, or with "
             "ka.pretrained.load."
         )
     raise ValueError(
-        f"{preset} has no head that labels texts or tokens, or marks answers: open it with "
-        "ka.tasks.TextClassifier.from_preset, or that of SequenceLabeler or QuestionAnswerer, "
-        "which give it a new one to train, or with ka.pretrained.load."
+        f"{preset} has no head that labels text or tokens, or marks answers. Open it with "
+        "from_preset of ka.tasks.TextClassifier, SequenceLabeler or QuestionAnswerer, which adds a "
+        "new head to train, or with ka.pretrained.load."
     )
 
 
 def open_checkpoint(preset, task_class, options=()):
-    """Return the task of a checkpoint, of a class; with a new head where the file has none for it.
+    """Open a Hugging Face checkpoint as a task, and return it.
+
+    If the checkpoint has no head for this task, the model gets a new, untrained head.
 
     Args:
-        options: dict of keywords, see `list_options`.
+        preset: str, `"hf://name"`, or the path of a folder.
+        task_class: subclass of `Task`, the class of the result.
+        options: dict of options for this task, such as `max_length`. `list_options` returns their
+            names.
     """
     (builder,) = [name for name in task_class.builders if name in OPENERS] or [None]
     if builder is None:
         raise ValueError(
-            f"{task_class.__name__} is not made of a checkpoint: load {preset} with "
+            f"A {task_class.__name__} cannot be made from a checkpoint: load {preset} with "
             "ka.pretrained.load."
         )
-    known, options = list_options(builder), dict(options)
-    if unknown := [name for name in options if name not in known]:
+    names, options = list_options(builder), dict(options)
+    if unknown := [name for name in options if name not in names]:
         raise ValueError(
-            f"{unknown[0]}= is no option of a {task_class.__name__} that is made of a checkpoint: "
-            + (f"expected some of {', '.join(known)}." if known else "it has none.")
+            f"{unknown[0]}= is not an option of a {task_class.__name__} from a checkpoint: "
+            + (f"expected some of {', '.join(names)}." if names else "it has none.")
         )
     folder = find_folder(preset)
-    found, places = _read_builder(folder)
+    file_builder, positions = _read_builder(folder)
     takes, opener, _ = OPENERS[builder]
-    if found not in takes:
+    if file_builder not in takes:
         raise ValueError(
-            f"{preset} is a {found}, and a {task_class.__name__} is made of a {' or '.join(takes)}."
+            f"{preset} is a {file_builder}, and a {task_class.__name__} is made from a "
+            f"{' or '.join(takes)}."
         )
-    task = opener(folder, task_class, builder, found, places, **options)
+    task = opener(folder, task_class, builder, file_builder, positions, **options)
     task.recipe = recipes.choose_recipe(builder, recipes.PRETRAINED)
     task.pretrained, task.checkpoint = True, folder
     return task
 
 
 def list_options(builder):
-    """Return the names of keywords that `open_checkpoint` takes for a builder's task."""
+    """Return the names of the options that `open_checkpoint` accepts, a tuple of str.
+
+    `builder` is the name of the task, such as `"text_classifier"`.
+    """
     return OPENERS[builder][2] if builder in OPENERS else ()
 
 
-def _open_labels(folder, task_class, builder, found, places, *, pooling="auto"):
+def _open_labels(folder, task_class, builder, file_builder, positions, *, pooling="auto"):
     made_by = get_builder(builder)
-    fresh = found != made_by
-    if builder == "multi_label_classifier":  # one label of several is another decision
+    fresh = file_builder != made_by
+    if builder == "multi_label_classifier":  # a single-label head has the same builder
         fresh = fresh or not _has_label_sets(folder)
     if fresh:
         names = NAMELESS
@@ -105,20 +117,23 @@ def _open_labels(folder, task_class, builder, found, places, *, pooling="auto"):
     else:
         model = pretrained.load(folder, pooling=pooling)
         names = _read_labels(read_checkpoint(folder), model.output_shape[-1])
-    # Tags of what is cut off would be lost: a sentence may be as long as the model has places.
-    longest = places if builder == "sequence_labeler" else None
+    # Sentences are never truncated, because tags would be lost. They may use all positions.
+    longest = positions if builder == "sequence_labeler" else None
     tokenizer = pretrained.tokenizer(folder, max_length=longest)
     return task_class(model, PREPROCESSORS[builder](tokenizer, names), builder=builder)
 
 
 def _has_label_sets(folder):
-    """Return whether the classes of a checkpoint's head are decisions of their own."""
+    """Return whether the head of a checkpoint predicts any number of labels for one text."""
     return read_checkpoint(folder).config.get("problem_type") == "multi_label_classification"
 
 
-def _open_answers(folder, task_class, builder, found, places):
-    """Return a task of questions, with a new head where the file has none of answers."""
-    length = LONGEST_ROW if places is None else min(LONGEST_ROW, places)
+def _open_answers(folder, task_class, builder, file_builder, positions):
+    """Open a question answering task. If the checkpoint has no head for this, make a new one.
+
+    `positions` is the maximum number of tokens in an input, or None without a limit.
+    """
+    length = LONGEST_ROW if positions is None else min(LONGEST_ROW, positions)
     preprocessor = data.QuestionPreprocessor(
         pretrained.tokenizer(folder),
         maximum_length=length,
@@ -127,28 +142,28 @@ def _open_answers(folder, task_class, builder, found, places):
     return task_class(pretrained.load(folder, task=builder), preprocessor)
 
 
-def _open_masked(folder, task_class, builder, found, places, *, max_length=LENGTH):
-    length = _bound(max_length, places)
+def _open_masked(folder, task_class, builder, file_builder, positions, *, max_length=LENGTH):
+    length = _bound(max_length, positions)
     tokenizer = pretrained.tokenizer(folder)
     preprocessor = data.MaskedLMPreprocessor(tokenizer, length)
     return task_class(pretrained.load(folder), preprocessor)
 
 
-def _open_running_text(folder, task_class, builder, found, places, *, max_length=LENGTH):
+def _open_running_text(folder, task_class, builder, file_builder, positions, *, max_length=LENGTH):
     settings = read_generation_settings(read_checkpoint(folder))
-    for name, value in settings.name_constraints(start_tokens=0).items():
+    for name, value in settings.list_constraints(start_tokens=0).items():
         if value and name != "forced_bos_token_id":
             raise CheckpointError(
-                f"{folder} says {name}={value}, which a {task_class.__name__} does not keep to: "
+                f"{folder} sets {name}={value}, which a {task_class.__name__} cannot apply: "
                 "load it with ka.pretrained.load, and write with ka.generation.generate and its "
                 "constraints=."
             )
-    window = _bound(max_length, places)
-    # A text of any length is cut into windows, and not at its tokenizer's.
+    window = _bound(max_length, positions)
+    # The tokenizer must not truncate text, because the text is cut into windows later.
     tokenizer = dataclasses.replace(pretrained.tokenizer(folder), max_length=None)
     preprocessor = data.SequencePreprocessor(tokenizer, end_token_ids=settings.end_token_ids)
     temperature = {} if settings.temperature is None else {"temperature": settings.temperature}
-    room = _bound(4 * window, places)
+    room = _bound(4 * window, positions)
     return task_class(
         pretrained.load(folder),
         preprocessor,
@@ -163,8 +178,8 @@ def _open_pairs(
     folder,
     task_class,
     builder,
-    found,
-    places,
+    file_builder,
+    positions,
     *,
     prefix="",
     max_length=LENGTH,
@@ -184,8 +199,8 @@ def _open_pairs(
         writing=Writing(
             settings.beam if beam is None else beam,
             max(0.0, penalty),
-            _bound(max_length, places),
-            **settings.name_constraints(start_tokens=1),
+            _bound(max_length, positions),
+            **settings.list_constraints(start_tokens=1),
         ),
         score=score,
         builder=builder,
@@ -196,8 +211,8 @@ def _open_speech(
     folder,
     task_class,
     builder,
-    found,
-    places,
+    file_builder,
+    positions,
     *,
     language=None,
     task=None,
@@ -205,7 +220,7 @@ def _open_speech(
     beam=None,
     length_penalty=None,
 ):
-    """Return the model takes samples, and makes the spectrogram itself."""
+    """Open `SpeechToText` from a Whisper checkpoint. The model computes the spectrogram itself."""
     checkpoint = read_checkpoint(folder)
     settings = read_generation_settings(checkpoint)
     prompts = read_speech_prompts(checkpoint)
@@ -218,7 +233,7 @@ def _open_speech(
         end_token_ids=settings.end_token_ids,
         prompt=data.SpeechPrompt(settings.start_token_id, **prompts),
     )
-    room = places - len(preprocessor.start_token_id) + 1
+    room = positions - len(preprocessor.start_token_id) + 1
     penalty = settings.length_penalty if length_penalty is None else length_penalty
     return task_class(
         pretrained.load(folder, waveform=True),
@@ -226,27 +241,28 @@ def _open_speech(
         writing=Writing(
             settings.beam if beam is None else beam,
             max(0.0, penalty),
-            _bound(places // 2 if max_length is None else max_length, room),
-            **settings.name_constraints(len(preprocessor.start_token_id)),
+            _bound(positions // 2 if max_length is None else max_length, room),
+            **settings.list_constraints(len(preprocessor.start_token_id)),
         ),
         score="translation" if preprocessor.prompt.task == "translate" else "error_rates",
         builder=builder,
     )
 
 
-def _open_pictures(folder, task_class, builder, found, places):
-    """Return the model takes pixels from 0 to 1: a layer without weights normalizes them.
+def _open_pictures(folder, task_class, builder, file_builder, positions):
+    """Open an `ImageClassifier`, with a model whose inputs are pixels from 0 to 1.
 
-    The weights of the patches could take that over, but what was fine-tuned is to go back to
-    Hugging Face's files, whose pixels are normalized outside.
+    The model normalizes the pixels in a layer. The normalization is not folded into the weights of
+    the patch embedding, because fine-tuned weights may be converted back to a Hugging Face
+    checkpoint, which normalizes pixels outside the model.
     """
     processing = read_image_processing(folder)
     names, options = NAMELESS, {"image_size": processing.image_size, "normalize_pixels": True}
     if _has_towers(folder):
-        model = pretrained.load(folder, task=found, **options)
+        model = pretrained.load(folder, task=file_builder, **options)
         head = keras.layers.Dense(len(names), dtype="float32", name="logits")
         model = keras.Model(model.input, head(model.output), name=builder)
-    elif found != builder:
+    elif file_builder != builder:
         model = pretrained.load(folder, task=builder, num_classes=len(names), **options)
     else:
         model = pretrained.load(folder, **options)
@@ -260,7 +276,9 @@ LABELS = (
     *("text_encoder", "masked_language_model", "text_classifier", "sequence_labeler"),
     "question_answerer",
 )
-# task's builder -> (builders of the files that it is made of, function, its keywords)
+# Name of a task -> (builders of the accepted checkpoints, function that opens one, its options).
+# The function's arguments are the folder of the checkpoint, the class of the task, the functions of
+# `ka.models` for the task and for the checkpoint, and the maximum number of tokens or None.
 OPENERS = {
     "causal_language_model": (("causal_language_model",), _open_running_text, ("max_length",)),
     "masked_language_model": (("masked_language_model",), _open_masked, ("max_length",)),
@@ -283,7 +301,11 @@ OPENERS = {
 
 
 def _read_builder(folder):
-    """Return (the builder of a file by its own head, how many positions its model has, or None)."""
+    """Return (name of a function, number of positions) for the model of a checkpoint.
+
+    The function of `ka.models` makes the model with the head of the checkpoint. The number of
+    positions is the maximum number of tokens in an input, or None if the model has no limit.
+    """
     checkpoint = read_checkpoint(folder)
     task = "image_encoder" if _has_towers(folder) else None
     settings = read_settings(checkpoint, task)
@@ -292,27 +314,30 @@ def _read_builder(folder):
 
 
 def _has_towers(folder):
-    """Return whether a file holds a model of images and one of texts."""
+    """Return whether a checkpoint contains both an image encoder and a text encoder."""
     towers = read_builder(read_checkpoint(folder))
     return isinstance(towers, tuple) and "image_encoder" in towers
 
 
-def _bound(wanted, places):
-    """`wanted` tokens, or the positions that a model has where these are fewer."""
-    return wanted if places is None else min(wanted, places)
+def _bound(length, positions):
+    """Return the smaller of two ints, or `length` if `positions` is None (no limit)."""
+    return length if positions is None else min(length, positions)
 
 
 def _read_labels(checkpoint, count):
-    """Return the names of the labels by `config.json`, in order."""
-    said = checkpoint.config.get("id2label")
-    if said is None:
+    """Read the names of a checkpoint's `count` labels from `config.json`, in the order of outputs.
+
+    If the file has no names, return `LABEL_0`, `LABEL_1` and so on.
+    """
+    id2label = checkpoint.config.get("id2label")
+    if id2label is None:
         return [f"LABEL_{i}" for i in range(count)]
-    names = [said.get(str(i)) for i in range(count)] if isinstance(said, dict) else []
-    if len(said) != count or len(set(names)) != count or not all(
+    names = [id2label.get(str(i)) for i in range(count)] if isinstance(id2label, dict) else []
+    if len(id2label) != count or len(set(names)) != count or not all(
         isinstance(name, str) and name.strip() for name in names
     ):  # fmt: skip
         raise CheckpointError(
-            f"{checkpoint.folder / CONFIG} names labels in id2label that are not {count} different "
-            "ones, one for each output of the head."
+            f"{checkpoint.folder / CONFIG} has id2label {id2label!r:.200}: expected {count} "
+            "different names, one for each output of the head."
         )
     return names

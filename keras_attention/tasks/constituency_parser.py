@@ -1,11 +1,11 @@
-"""`ConstituencyParser`: sentences, and the trees of their constituents."""
+"""`ConstituencyParser`: generates the constituency trees of sentences."""
 
 import numpy as np
 
 from keras_attention import data, training
 from keras_attention.core.checks import check_whole_number
 from keras_attention.core.lazy import generation, models, visualization
-from keras_attention.core.tree_ids import CLOSE, EACH, END, FIRST_LABEL, START
+from keras_attention.core.special_ids import CLOSE, EACH, END, FIRST_LABEL, START
 from keras_attention.data.readers.constituency_trees import count_spare_constituents, decode_tree
 from keras_attention.export import inspection
 from keras_attention.files.fields import MOST_ID, MOST_TOKENS
@@ -15,23 +15,27 @@ from keras_attention.tasks.runners import load_runner, map_batches
 from keras_attention.tasks.sentence_task import SentenceTask, build_preprocessor, size_characters
 from keras_attention.training.scores.brackets import score_brackets
 
-ROWS = 32  # sentences that are parsed at a time
-SPARE = 8  # constituents that may open in front of the first word; more where trees have more
+ROWS = 32  # sentences per batch
+SPARE = 8  # minimum value of `spare_constituents` in a new model
 
 
 class ConstituencyParser(SentenceTask):
-    """Writes the tree of a sentence: which words make a phrase, and of which kind.
+    """Predicts the constituency tree of a sentence: its phrases and their categories.
 
-    (Vinyals et al., 2015.) Every answer is a tree over exactly the words that were given, from the
-    Keras model and from every exported file: the model itself gives other labels no chance.
+    The model generates the tree as a sequence of labels (Vinyals et al., 2015, *Grammar as a
+    Foreign Language*). It masks invalid labels. So the result is always a tree over exactly the
+    words of the input, with the Keras model and with exported files.
 
     Args:
-        model: functional `keras.Model` of `ka.models.constituency_parser`, or one of the same
+        model: functional `keras.Model` from `ka.models.constituency_parser`, or one with the same
             inputs, outputs and ids.
-        preprocessor: `ka.data.TaggerPreprocessor`, whose labels are those of
+        preprocessor: `ka.data.TaggerPreprocessor`, whose labels are the `labels` of a dataset from
             `ka.data.ConstituencyTree.collect`.
-        maximum_length: int, the words of a sentence at most.
-        spare_constituents: int, that of the model.
+        maximum_length: int, the maximum number of words in a sentence.
+        spare_constituents: int, how many constituents a tree may have in addition to two for each
+            word. It must equal this argument of `ka.models.constituency_parser`.
+        builder: str, the function that built the model, a name in the attribute `builders`. None
+            is the first.
 
     Example:
 
@@ -47,7 +51,7 @@ class ConstituencyParser(SentenceTask):
     )
     task.fit(trees * 16, epochs=2, batch_size=4, verbose=False)
     (tree,) = task.predict(["the cat sat"])
-    assert list(tree.tokens) == ["the", "cat", "sat"]  # however little it has learnt
+    assert list(tree.tokens) == ["the", "cat", "sat"]  # after any amount of training
     ```
     """
 
@@ -107,37 +111,40 @@ class ConstituencyParser(SentenceTask):
         }
 
     def _count_labels(self, words):
-        """Return how many ids the tree of so many words has at most, its end included."""
+        """Return the maximum number of ids of a tree over `words` words, including the end id."""
         return words + 2 * (self.spare_constituents + EACH * words) + 1
 
-    @classmethod
-    def load_preprocessor(cls, folder, manifest):
-        return data.TaggerPreprocessor.load(folder)
-
-    def replace_head(self, num_labels):
+    def replace_head(self, labels):
         raise ValueError(
-            f"The trees have labels or tags that the model does not know ({num_labels} in all), "
-            "and they are its words: make a new one with from_data."
+            f"The trees have labels or tags that the model cannot write ({len(labels)} in all): "
+            "make a new model with from_data."
         )
 
     def describe_data(self, data_set):
-        """Count the trees that are too large to train on or to score."""
+        """Return a tuple of str, notes on trees that are too large for training or scoring.
+
+        `data_set` is a `DataSet` of `ConstituencyTree`.
+        """
         limit = self.limit
         short = [tree for tree in data_set.train if not limit.is_long(tree, True)]
         notes = super().describe_data(data_set)
-        if left := len(short) - len(self._drop_spare(short)):
+        if count := len(short) - len(self._drop_spare(short)):
             notes += (
-                f"{left:,} trees that need more than {self.spare_constituents} spare constituents "
+                f"{count:,} trees that need more than {self.spare_constituents} spare constituents "
                 "are not trained on",
             )
         return notes
 
     def _drop_spare(self, trees):
-        """Return the trees that have no more spare constituents than the model can write."""
+        """Return the trees that the model can generate, given its limit `spare_constituents`."""
         return [t for t in trees if count_spare_constituents(t) <= self.spare_constituents]
 
     def select(self, examples, where, training=False):
-        """Return the trees that the model can write."""
+        """Return the trees of `examples` that are small enough for the model.
+
+        If all are too large for training, a ValueError is raised. Error messages begin with
+        `where`.
+        """
         fitting = self._drop_spare(super().select(examples, where, training))
         if training and not fitting:
             raise ValueError(
@@ -147,11 +154,14 @@ class ConstituencyParser(SentenceTask):
         return fitting
 
     def make_metrics(self):
-        """Of the labels behind those that are right."""
+        """Return a metric: the accuracy of the next label, given the correct labels before it."""
         return [lambda: training.MaskedSparseCategoricalAccuracy(name="accuracy")]
 
     def compute_scores(self, examples, where):
-        """Return scores of brackets, as EVALB computes them: see `ka.training.score_brackets`."""
+        """Compute precision, recall and F1 of phrases with `ka.training.score_brackets`.
+
+        `examples` is a list of `ConstituencyTree`. Error messages begin with `where`, a str.
+        """
         if not examples:
             return {}
         examples = self.limit.select(examples, where)
@@ -174,10 +184,10 @@ class ConstituencyParser(SentenceTask):
 
         return write
 
-    def _check_sizes(self, path, found):
-        """Refuses a file that was made for other vocabularies than those beside it."""
-        self.check_words(path, found)
-        logits = [t for s in found.signatures for t in s.outputs if t.name == "logits"]
+    def _check_sizes(self, path, inspection):
+        """Raise a ValueError if the sizes of a model file do not match the files next to it."""
+        self.check_words(path, inspection)
+        logits = [t for s in inspection.signatures for t in s.outputs if t.name == "logits"]
         size = FIRST_LABEL + len(self.preprocessor.labels.names)
         if any(tensor.shape[-1] not in (None, size) for tensor in logits):
             raise ValueError(
@@ -187,20 +197,19 @@ class ConstituencyParser(SentenceTask):
             )
 
     def predict(self, inputs):
-        """Return the trees of sentences.
+        """Parse each sentence.
 
         Args:
-            inputs: list of sentences: str, or lists of tokens, as the trees have them that the
-                model learnt from.
+            inputs: list of sentences, each a str or a list of tokens. Tokens must be split as in
+                the training trees.
 
         Returns:
-            A `ka.data.ConstituencyTree` for each, over exactly its words.
+            A list with a `ka.data.ConstituencyTree` for each sentence.
         """
         sentences = self.split_sentences(inputs)
         return map_batches(self._parse, sentences, list(map(len, sentences)), ROWS)
 
     def _parse(self, sentences):
-        """Return the trees of sentences that fit into one batch."""
         number = self._count_labels(max(map(len, sentences)))
         rows = np.asarray(self.runner(self._make_inputs(sentences), number))
         labels = self.preprocessor.labels
@@ -212,7 +221,11 @@ class ConstituencyParser(SentenceTask):
         return inputs if isinstance(inputs, dict) else {"token_ids": inputs}
 
     def attention(self, example, path=None):
-        """The picture shows what each label of the tree looked at as it was written."""
+        """Plot which words of a sentence the model attended to as it generated each label.
+
+        `example` is a str or a list of tokens. The figure is saved at `path`, unless this is None.
+        Return the attention weights of all layers and the figure as `AttentionMaps`.
+        """
         (tokens,) = self.split_sentences([example])
         result = generation.generate(
             self.model,
@@ -235,7 +248,7 @@ class ConstituencyParser(SentenceTask):
             result.attention[crossing[-1]][:, :, : len(queries)],
             queries,
             tokens,
-            title=f"{crossing[-1]}: what each label of the tree looked at",
+            title=f"{crossing[-1]}: what each label of the tree attended to",
             path=path,
         )
         return AttentionMaps(dict(result.attention), queries, list(tokens), figure)

@@ -1,4 +1,4 @@
-"""`DependencyParser`: sentences, and the head of every word with its relation to it."""
+"""`DependencyParser`: predicts the head of every word in a sentence, and their relation."""
 
 import typing
 
@@ -11,12 +11,16 @@ from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.runners import map_batches, softmax
 from keras_attention.tasks.sentence_task import SentenceTask, build_preprocessor, size_characters
 
-ROWS = 32  # sentences that are parsed at a time
+ROWS = 32  # sentences per batch
 ROOT = "<root>"
 
 
 class ParsedToken(typing.NamedTuple):
-    """A word, the number of its head (0 is the root), their relation, and how likely both are."""
+    """A word with its predicted head (the word that it depends on) and relation to the head.
+
+    `head` is the position of the head in the sentence, counted from 1, or 0 for the root of the
+    tree. `probability` is the joint probability of the head and the relation, from 0 to 1.
+    """
 
     token: str
     head: int
@@ -25,16 +29,18 @@ class ParsedToken(typing.NamedTuple):
 
 
 class DependencyParser(SentenceTask):
-    """Says which word depends on which, and how: subjects, objects, modifiers.
+    """Predicts for each word its head (the word that it depends on), and the relation.
 
-    What it answers is always a tree: where the likeliest heads make none, it is the tree of the
-    greatest sum of scores (McDonald et al., 2005).
+    Relations are, for example, subject and object. The heads of a sentence always form a tree: the
+    parser returns the tree with the greatest sum of scores (McDonald et al., 2005).
 
     Args:
-        model: functional `keras.Model` of `ka.models.dependency_parser`, or one of the same inputs
-            and outputs.
+        model: functional `keras.Model` from `ka.models.dependency_parser`, or one with the same
+            inputs and outputs.
         preprocessor: `ka.data.TaggerPreprocessor`, whose labels are the relations.
-        maximum_length: int, the tokens of a sentence at most.
+        maximum_length: int, the maximum number of tokens in a sentence.
+        builder: str, the function that built the model, a name in the attribute `builders`. None
+            is the first.
 
     Example:
 
@@ -66,16 +72,12 @@ class DependencyParser(SentenceTask):
         )
         return model, preprocessor, dict(maximum_length=recipe.data.max_length)
 
-    @classmethod
-    def load_preprocessor(cls, folder, manifest):
-        return data.TaggerPreprocessor.load(folder)
-
-    def replace_head(self, num_labels):
-        """Return the model with new scores of relations; heads are found as before."""
+    def replace_head(self, labels):
+        """Return a copy of the model with a new, untrained layer for the relations `labels`."""
         outputs = dict(self.model.output)
         old = keras_internals.producer(outputs["label_scores"])
         features, *_ = keras_internals.inputs_of(outputs["label_scores"])
-        new = blocks.Biaffine.from_config({**old.get_config(), "num_outputs": num_labels})
+        new = blocks.Biaffine.from_config({**old.get_config(), "num_outputs": len(labels)})
         outputs["label_scores"] = new(features)
         return keras.Model(self.model.input, outputs, name=self.model.name)
 
@@ -83,23 +85,31 @@ class DependencyParser(SentenceTask):
         return training.DependencyCrossentropy(label_smoothing=recipe.label_smoothing)
 
     def make_metrics(self):
-        """Of the likeliest heads, before they are made a tree."""
+        """Return the metrics LAS and UAS of the most probable head of each word.
+
+        The heads are chosen independently, and need not form a tree.
+        """
         return [
             lambda: training.LabeledAttachment(name="las"),
             lambda: training.UnlabeledAttachment(name="uas"),
         ]
 
     def compute_scores(self, examples, where):
-        """LAS and UAS of the trees, by the definitions of the CoNLL 2018 shared task.
+        """Compute labeled and unlabeled attachment scores (LAS, UAS).
 
-        Every word counts, punctuation too; subtypes of relations (`nsubj:pass`) do not.
+        The definition is that of the CoNLL 2018 shared task: punctuation counts, and subtypes of
+        relations (`nsubj:pass`) are ignored. `examples` is a list of `DependencyTree`. Error
+        messages begin with `where`, a str.
         """
         if not examples:
             return {}
         examples = self.select(examples, where)
-        found = self.predict([tree.tokens for tree in examples])
+        parsed = self.predict([tree.tokens for tree in examples])
         return score_trees(
-            [([word.head for word in words], [word.relation for word in words]) for words in found],
+            [
+                ([word.head for word in words], [word.relation for word in words])
+                for words in parsed
+            ],
             [(tree.heads, tree.relations) for tree in examples],
         )
 
@@ -107,19 +117,18 @@ class DependencyParser(SentenceTask):
         self.check_words(path, run.inspection)
 
     def predict(self, inputs):
-        """Return the trees of sentences.
+        """Parse each sentence.
 
         Args:
-            inputs: list of sentences: str, or lists of tokens.
+            inputs: list of sentences, each a str or a list of tokens.
 
         Returns:
-            For each sentence a list of `ParsedToken`.
+            A list with one list for each sentence, which contains a `ParsedToken` for each token.
         """
         sentences = self.split_sentences(inputs)
         return map_batches(self._parse, sentences, list(map(len, sentences)), ROWS)
 
     def _parse(self, sentences):
-        """Return the `ParsedToken`s of sentences that fit into one batch."""
         inputs = self.preprocessor(sentences)
         if not isinstance(inputs, dict):
             inputs = {next(iter(self.runner.inputs)): inputs}
@@ -132,7 +141,13 @@ class DependencyParser(SentenceTask):
         ]
 
     def _read_tree(self, tokens, arcs, labels):
-        """Return the `ParsedToken`s of one sentence, of scores (T, T + 1) and (T, T + 1, L)."""
+        """Find the tree of one sentence with the greatest score: a `ParsedToken` for each token.
+
+        Args:
+            tokens: list of T str.
+            arcs: array (T, T + 1), the score of each possible head, with the root at index 0.
+            labels: array (T, T + 1, L), the scores of the L relations to each head.
+        """
         words, shares = [], softmax(arcs)
         for i, (token, head) in enumerate(zip(tokens, find_tree(arcs), strict=True)):
             relations = softmax(labels[i, head])
@@ -144,7 +159,15 @@ class DependencyParser(SentenceTask):
         return words
 
     def attention(self, example, path=None):
-        """The picture shows how likely each word is the head of each other one."""
+        """Plot the probability that each word is the head of each other word.
+
+        Args:
+            example: a sentence, a str or a list of tokens.
+            path: path for saving the figure. None does not save it.
+
+        Returns:
+            `AttentionMaps` with this figure, and the attention weights of all layers.
+        """
         (tokens,) = self.split_sentences([example])
         with visualization.record_attention(self.model) as maps:
             scores = self.model(self.preprocessor([tokens]))
@@ -161,15 +184,16 @@ class DependencyParser(SentenceTask):
         return AttentionMaps(dict(maps), queries, keys, figure)
 
 
-def score_trees(found, wanted):
-    """Return {"las": share, "uas": share} of words whose head, and relation to it, are right.
+def score_trees(predicted, actual):
+    """Compute the labeled and unlabeled attachment scores, `{"las": float, "uas": float}`.
 
-    Args:
-        found, wanted: lists of (heads, relations) of the same sentences.
+    UAS is the share of words with the correct head, and LAS the share with the correct head and
+    relation. Both arguments are lists with a pair (heads, relations) for each sentence.
     """
     count = attached = labeled = 0
-    for (heads, relations), (right, named) in zip(found, wanted, strict=True):
-        for head, relation, other, name in zip(heads, relations, right, named, strict=True):
+    for (heads, relations), (true_heads, true_relations) in zip(predicted, actual, strict=True):
+        rows = zip(heads, relations, true_heads, true_relations, strict=True)
+        for head, relation, other, name in rows:
             count += 1
             attached += head == other
             labeled += head == other and relation.split(":")[0] == name.split(":")[0]

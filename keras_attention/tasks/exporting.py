@@ -1,4 +1,4 @@
-"""Exports of a task's model: one format, or all three that a preset has; what lies beside them."""
+"""Export the model of a task in one format, or in the three formats of a preset."""
 
 import contextlib
 import pathlib
@@ -27,25 +27,33 @@ def export_model(
     examples=None,
     metadata=None,
 ):
-    """Writes one export; gives its report.
+    """Write a model as a LiteRT file or a SavedModel, and return the `ExportReport`.
 
     Args:
+        model: `keras.Model`, or `Exportable`, a model with its own functions to export.
+        output: path of the file or folder to write.
         format: `"litert"` or `"saved_model"`.
-        examples: list of batches of inputs to compare on, and to measure activations on; or None.
-        metadata: dict, entries of the manifest.
-        The others as for `ka.export.to_litert`.
+        examples: list of input batches for comparing the outputs of the file and the model, and
+            for calibrating an `"int8"` export. None uses random inputs.
+        metadata: dict, additional entries of the manifest.
+        quantization: str, how weights are stored, such as `"int8_weights"`. None for float32.
+        batch_size, sequence_length: int, fixed sizes of the inputs. None accepts any size.
+        compatible_with: list of LiteRT runtimes to check, such as `"gpu"` (`ka.export.to_litert`).
     """
     if format not in FORMATS:
         raise ValueError(f"format={format!r}: expected one of {', '.join(FORMATS)}.")
     if format == "saved_model" and compatible_with:
         raise ValueError(
-            f"compatible_with={compatible_with[0]!r} is for LiteRT; TensorFlow runs a SavedModel."
+            f"compatible_with={compatible_with[0]!r} is for LiteRT: leave it out, or choose LiteRT."
         )
     if format == "saved_model" and quantization:
-        raise ValueError(f"quantization={quantization!r} is for LiteRT; a SavedModel is float32.")
+        raise ValueError(
+            f"quantization={quantization!r} is for LiteRT, and a SavedModel is float32: leave it "
+            "out, or choose LiteRT."
+        )
     if quantization == "int8" and examples is None:
         raise ValueError(
-            "quantization='int8' measures activations on real inputs: name a labelled file "
+            "quantization='int8' measures activations on real inputs: pass labelled examples "
             "with calibration=, or use int8_weights, which needs none."
         )
     common = {
@@ -68,23 +76,27 @@ def export_model(
 
 
 def _make_generation(metadata):
-    """Return the `Generation` of a manifest, or None where the model does not generate."""
+    """Make the `Generation` (sampler, length and start ids) that an exported file implements.
+
+    `metadata` is the task's part of `manifest.json`. Return None if the model generates no text.
+    """
     options = get_generation_options(metadata)
     return Generation(options.pop("generate"), **options) if options else None
 
 
 @contextlib.contextmanager
 def keep_preprocessing(preprocessor, path):
-    """Return an export to `path` within: what `preprocessor.save` writes then lies beside it.
+    """Context manager around an export to `path`: save the files of `preprocessor` next to `path`.
 
-    So an app has the vocabularies or the tokenizer, and the labels, with `preprocessing` in the
-    manifest, and `from_preset` opens the file. Where that would replace a file that no manifest
-    knows, or one that another model in the folder reads, it is left out with a warning.
+    An app needs these files (vocabularies or tokenizer, labels, and the entry `preprocessing` of
+    `manifest.json`), and so does `from_preset` to open the exported file. They are written after
+    the export. If one of them would overwrite a file of another model, or a file that
+    `manifest.json` does not list, none is written, and a warning is issued.
     """
     folder = pathlib.Path(path).parent
     with tempfile.TemporaryDirectory() as made:
         preprocessor.save(made)
-        problem = _find_what_is_in_the_way(pathlib.Path(made), pathlib.Path(path))
+        problem = _find_conflict(pathlib.Path(made), pathlib.Path(path))
     yield
     if problem is None:
         preprocessor.save(folder)
@@ -92,10 +104,14 @@ def keep_preprocessing(preprocessor, path):
         warnings.warn(problem, stacklevel=4)
 
 
-def _find_what_is_in_the_way(made, path):
-    """Return a warning about a file beside `path` that one in `made` would replace, or None."""
-    folder, known = path.parent, manifests.read_manifest(path.parent).get("files", {})
-    models = [name for name in known if name != path.name and (folder / name).exists()]
+def _find_conflict(made, path):
+    """Return a warning, a str, if saving a preprocessor would overwrite files of another model.
+
+    `made` is the folder with the new files, and `path` the exported file, whose folder they will be
+    copied to. Return None without such a conflict.
+    """
+    folder, listed = path.parent, manifests.read_manifest(path.parent).get("files", {})
+    models = [name for name in listed if name != path.name and (folder / name).exists()]
     models = [n for n in models if n.endswith((".keras", ".tflite")) or (folder / n).is_dir()]
     for new in sorted(made.iterdir()):
         old = folder / new.name
@@ -103,21 +119,26 @@ def _find_what_is_in_the_way(made, path):
             continue
         if manifests.compute_sha256(old) == manifests.compute_sha256(new):
             continue
-        if new.name not in known or models:
-            owner = f"that {models[0]} reads" if new.name in known else "of something else"
+        if new.name not in listed or models:
+            reader = f"that {models[0]} reads" if new.name in listed else "of something else"
             return (
-                f"{path} is written without what an app needs beside it: {folder} holds a "
-                f"{new.name} {owner}. Give the export a folder of its own, such as "
+                f"{path} is written without the files that an app needs, because {folder} has a "
+                f"{new.name} {reader}. Give the export a folder of its own, such as "
                 f"{folder / path.stem / path.name}."
             )
     return None
 
 
 def export_all(model, folder, *, examples, metadata):
-    """Return the three exports of a preset, each compared with the model on `examples`.
+    """Prepare the three exports of a preset: SavedModel, LiteRT, and LiteRT with int8 weights.
+
+    The caller writes each file to `folder` by calling a function, which also compares the outputs
+    of the file and the model on `examples`, a list of input batches. `metadata` is a dict, the
+    task's part of `manifest.json`.
 
     Yields:
-        (file name, function without arguments that makes it and gives its report).
+        Tuples of a file name, and a function without arguments that writes the file and returns its
+        report.
     """
     generate = _make_generation(metadata)
     common = {"examples": examples, "metadata": metadata, "generate": generate}
@@ -128,14 +149,23 @@ def export_all(model, folder, *, examples, metadata):
 
 
 def choose_name(format, quantization, shape):
-    """`model.int8.1x128.tflite`, `saved_model_1x128`; without a shape, all is free."""
+    """Return the name of an exported file, such as `model.int8.1x128.tflite`.
+
+    `format` and `quantization` are arguments of `export_model`. `shape` is the part for fixed input
+    sizes that `name_shape` returns, or None.
+    """
     if format == "saved_model":
         return "_".join(filter(None, [SAVED_MODEL, shape]))
     return f"model{SHORT[quantization]}{f'.{shape}' if shape else ''}.tflite"
 
 
 def name_shape(batch_size, sequence_length, has_length):
-    """`1x128`, or `1` for inputs without a length; a free axis is `n`; None if all are free."""
+    """Return the part of a file name that states fixed input sizes, such as `1x128`.
+
+    `batch_size` and `sequence_length` are ints, or None for any size, written as `n`. If the inputs
+    have no sequence axis (`has_length` is False), the result is only the batch size. Return None if
+    no axis has a fixed size.
+    """
     if batch_size is None and sequence_length is None:
         return None
     batch = str(batch_size or "n")

@@ -1,10 +1,12 @@
-"""The folder of a trained model: its files, its manifest, and a run that fills it."""
+"""The folder of a preset: its files and manifest, and how a run writes to it."""
 
 import contextlib
 import errno
 import json
 import pathlib
 import shutil
+import types
+import typing
 
 from keras_attention.core.lazy import has_keras
 from keras_attention.export.checks.runner import find_format
@@ -20,8 +22,8 @@ MODEL, SAVED_MODEL, LITERT, LITERT_INT8 = (
     "model.int8.tflite",
 )
 FORMATS = {"keras": MODEL, "saved_model": SAVED_MODEL, "litert": LITERT, "litert-int8": LITERT_INT8}
-OF_ANY_LENGTH = ("token_ids", "source_ids", "waveform", "features")  # inputs of a free file
-# The options of an export that make the others of the Keras model.
+OF_ANY_LENGTH = ("token_ids", "source_ids", "waveform", "features")  # inputs with a length axis
+# The options of `keras-attention export` that export the Keras model to each file.
 EXPORTED_BY = {
     "saved_model": {"format": "saved_model"},
     "litert": {},
@@ -33,11 +35,12 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class MissingFileError(ValueError):
-    """A preset lacks the file of a format.
+    """Raised if a preset (the folder of a trained task) has no file of the requested format.
 
     Attributes:
-        folder: pathlib.Path, of the preset.
-        export: dict, the options of an export that makes the file, or None without `model.keras`.
+        folder: pathlib.Path of the preset.
+        export: dict, the options of `keras-attention export` that create the file. None if the file
+            cannot be created, because the preset has no `model.keras`.
     """
 
     def __init__(self, message, folder, export):
@@ -46,27 +49,34 @@ class MissingFileError(ValueError):
 
 
 class RunFolder:
-    """An output folder while it is being filled.
+    """The output folder of a training run.
 
-    Everything is made in `.training/` and moved out when it is complete, so the folder holds a
-    whole model or none. An unfinished run is found again by the settings that it was started with.
+    Files are first written to the subfolder `.training/`, and moved to the folder when all of them
+    are complete. So the folder never contains an incomplete model. An unfinished run can only be
+    resumed with the same settings.
     """
 
     def __init__(self, path, settings, *, replace=False):
-        """Refuses a folder that holds anything but an unfinished run with these settings.
+        """Check that the folder is new or empty, or contains an unfinished run to resume.
+
+        Nothing is written yet.
 
         Args:
-            path: the folder; nothing is written yet.
-            settings: dict of the run's options, as JSON can hold it.
-            replace: bool, whether a finished model may be replaced.
+            path: path of the folder.
+            settings: dict of the settings of the run. An unfinished run is resumed only if its
+                settings are equal.
+            replace: bool, whether the folder may contain a finished model, which is replaced.
         """
         self.path = pathlib.Path(path)
         self.state = self.path / STATE
+        self.backup = self.state / "backup"  # the state after the last epoch
+        self.best = self.state / "best.weights.h5"  # the weights of the best epoch
+        self.history = self.state / "history.json"  # the metrics of every epoch
         self.settings = json.loads(json.dumps(settings, default=_describe_part))
         self.resumed = False
-        for place in (self.path, *self.path.parents):
-            if place.exists() and not place.is_dir():
-                raise ValueError(f"{path}: {place} is a file: name a folder.")
+        for folder in (self.path, *self.path.parents):
+            if folder.exists() and not folder.is_dir():
+                raise ValueError(f"{path}: {folder} is a file: name a folder.")
         if (self.state / "settings.json").is_file():
             self._check_settings()
             self.resumed = True
@@ -75,12 +85,12 @@ class RunFolder:
 
     def _check_settings(self):
         started = flatten(Fields.read(self.state / "settings.json").values)
-        given = flatten(self.settings)
-        for key in sorted(set(started) | set(given)):
-            if started.get(key) != given.get(key):
+        current = flatten(self.settings)
+        for key in sorted(set(started) | set(current)):
+            if started.get(key) != current.get(key):
                 raise ValueError(
-                    f"{self.path} holds an unfinished run with other settings ({key}: "
-                    f"{started.get(key)} there, {given.get(key)} here). Run that command again, "
+                    f"{self.path} has an unfinished run with other settings ({key}: "
+                    f"{started.get(key)} there, {current.get(key)} here). Run that command again, "
                     "name another folder, or delete this one."
                 )
 
@@ -88,47 +98,35 @@ class RunFolder:
         finished = (self.path / SCORES).is_file() and (self.path / MANIFEST).is_file()
         if finished and replace:
             return
-        holds = "a finished model" if finished else "other files"
+        content = "a finished model" if finished else "other files"
         raise ValueError(
-            f"{self.path} already holds {holds}: name another folder, or empty this one."
+            f"{self.path} already contains {content}: name another folder, or empty this one."
         )
 
     def start(self):
-        """Makes the folder and notes the settings."""
+        """Create the folder, and write the settings of the run to `.training/settings.json`."""
         self.state.mkdir(parents=True, exist_ok=True)
         write_json(self.state / "settings.json", self.settings)
 
-    @property
-    def backup(self):
-        """Where the state of the last epoch is kept."""
-        return self.state / "backup"
-
-    @property
-    def best(self):
-        """Where the weights of the best epoch are kept."""
-        return self.state / "best.weights.h5"
-
-    @property
-    def history(self):
-        """Where every epoch's numbers are noted."""
-        return self.state / "history.json"
-
     @contextlib.contextmanager
     def explain_full_disk(self):
-        """Inside, a full disk is an error that says how to go on."""
+        """Context manager: if the disk is full, raise an OSError that explains how to resume."""
         try:
             yield
         except OSError as error:
             if error.errno not in NO_ROOM:
                 raise
             raise OSError(
-                f"{self.path}: {error.strerror}. What was trained is kept there: make room, and "
-                "start the same training again to go on."
+                f"{self.path}: {error.strerror}. The training so far is saved there. Free some "
+                "space, and start the same training again to resume it."
             ) from error
 
     @contextlib.contextmanager
     def collect_results(self):
-        """Gives an empty folder to put the results in, and moves them into place at the end."""
+        """Context manager that yields the path of an empty folder for the files of the result.
+
+        At the end, these files replace the content of the output folder.
+        """
         result = self.state / "result"
         shutil.rmtree(result, ignore_errors=True)
         result.mkdir()
@@ -141,7 +139,10 @@ class RunFolder:
 
     @contextlib.contextmanager
     def fill(self):
-        """Like `collect_results`, of what is made in one go: an error leaves nothing behind."""
+        """Context manager that calls `start`, and yields the folder of `collect_results`.
+
+        If an exception is raised inside, everything that was written is deleted.
+        """
         self.start()
         try:
             with self.collect_results() as result:
@@ -151,22 +152,23 @@ class RunFolder:
             raise
 
     def discard(self):
-        """Forgets the run: its state goes, and its folder where nothing else is in there."""
+        """Delete the state of the run, and then also the output folder if it is empty."""
         shutil.rmtree(self.state, ignore_errors=True)
         with contextlib.suppress(OSError):
             self.path.rmdir()
 
 
 def find_model_file(path, kind=None):
-    """Return the folder of a trained model, and which of its files to run.
+    """Choose the model file of a preset to run, and return (folder, file), two pathlib.Path.
 
     Args:
-        path: the folder, or a model file or SavedModel in it.
-        kind: `"keras"`, `"saved_model"`, `"litert"`, `"litert-int8"`, or None for the first of
-            these that is there. Without Keras it is the first LiteRT file.
+        path: path of the folder of the preset, or of a model in this folder.
+        kind: str, the format of the file, a name in `FORMATS`. None selects the model at `path`, or
+            the first file in the order of `FORMATS` if `path` is a folder. If Keras is not
+            installed, LiteRT files come first.
 
-    Returns:
-        The folder and the file, both pathlib.Path.
+    Raises:
+        ValueError: the folder or the file does not exist, or it is not a model.
     """
     path = pathlib.Path(path)
     if not path.exists():
@@ -178,21 +180,21 @@ def find_model_file(path, kind=None):
             raise _report_missing(folder, kind)
         return folder, folder / FORMATS[kind]
     if inside:
-        find_format(path)  # a ValueError if it is no model
+        find_format(path)  # raises a ValueError if the file is not a model
         return folder, path
     names = [name for name in FORMATS.values() if (folder / name).exists()]
     if not has_keras():
         names.sort(key=lambda name: name not in (LITERT, LITERT_INT8))
     if names:
         return folder, folder / names[0]
-    raise ValueError(f"{folder} holds no model: none of {', '.join(FORMATS.values())} is there.")
+    raise ValueError(f"{folder} has no model: expected one of {', '.join(FORMATS.values())}.")
 
 
 def answers_alike(folder):
-    """Return whether the float32 LiteRT file of a preset answers as its Keras model does.
+    """Return whether the float32 LiteRT file in a preset's folder can replace the Keras model.
 
-    The export must have compared their numbers. The file must take inputs of any number and
-    length. The task must not draw at random.
+    Three conditions must hold: the outputs of file and model were compared after the export, the
+    file accepts any batch size and sequence length, and the task does not sample at random.
     """
     if not (folder / LITERT).is_file():
         return False
@@ -204,7 +206,10 @@ def answers_alike(folder):
 
 
 def _takes_all(entry):
-    """Return whether the manifest's entry of a file says that it takes inputs of any size."""
+    """Return whether a model file accepts any batch size and sequence length.
+
+    `entry` is a dict, the entry for this file in `manifest.json`.
+    """
     try:
         inputs = [
             (tensor["shape"], tensor["name"] in OF_ANY_LENGTH)
@@ -213,35 +218,44 @@ def _takes_all(entry):
             if signature["name"] != "step"
         ]
         return all(shape[0] is None and (not long or shape[1] is None) for shape, long in inputs)
-    except (KeyError, IndexError, TypeError):  # damaged, or of an old version
+    except (KeyError, IndexError, TypeError):  # a damaged manifest, or one from an old version
         return False
 
 
 def _report_missing(folder, kind):
-    """Make the error about a format that is not in `folder`."""
-    text = f"{folder} holds no {FORMATS[kind]}"
-    there = [f"file={k!r} ({name})" for k, name in FORMATS.items() if (folder / name).exists()]
-    if not there:
+    """Return a `MissingFileError` for a missing format `kind`, with the formats that exist."""
+    text = f"{folder} has no {FORMATS[kind]}"
+    existing = [f"file={k!r} ({name})" for k, name in FORMATS.items() if (folder / name).exists()]
+    if not existing:
         return MissingFileError(f"{text}.", folder, None)
     if (folder / MODEL).exists():
-        mend, export = f"Export {MODEL} to make it.", EXPORTED_BY[kind]
+        fix, export = f"Export {MODEL} to make it.", EXPORTED_BY[kind]
     else:
-        mend, export = "Its README.md names the command that makes all of them.", None
-    return MissingFileError(f"{text}; it has {', '.join(there)}. {mend}", folder, export)
+        fix, export = "Its README.md names the command that makes all files.", None
+    return MissingFileError(f"{text}. It has {', '.join(existing)}. {fix}", folder, export)
+
+
+@typing.runtime_checkable
+class Configurable(typing.Protocol):
+    """A layer, an initializer, or another object with a Keras config."""
+
+    def get_config(self):
+        """Return the config as a dict."""
 
 
 def _describe_part(part):
-    """Return what JSON can hold of a part or a function in the keywords of a model.
+    """Convert an argument of a model, such as a layer or a function, to a dict or str for JSON.
 
-    Names and dtypes are left out: they are given by number, and a run that goes on has others.
+    Layer names and dtypes are left out, because Keras may name layers differently in a resumed run.
     """
-    if not hasattr(part, "get_config"):
-        return getattr(part, "__name__", type(part).__name__)
-    return {"class_name": type(part).__name__, "config": _drop_names(part.get_config())}
+    if isinstance(part, Configurable):
+        return {"class_name": type(part).__name__, "config": _drop_names(part.get_config())}
+    is_named = isinstance(part, types.FunctionType | types.BuiltinFunctionType | type)
+    return part.__name__ if is_named else type(part).__name__
 
 
 def _drop_names(config):
-    """Return a config without the names and dtypes of layers, at any depth."""
+    """Return a Keras config without names and dtypes, also in the configs of nested layers."""
     if isinstance(config, list | tuple):
         return [_drop_names(value) for value in config]
     if not isinstance(config, dict):
@@ -251,53 +265,59 @@ def _drop_names(config):
 
 
 def flatten(settings, prefix=""):
-    """Nested dicts as one: `{"recipe": {"seed": 0}}` is `{"recipe.seed": 0}`."""
-    found = {}
+    """Flatten a nested dict: `{"recipe": {"seed": 0}}` becomes `{"recipe.seed": 0}`.
+
+    `prefix` is put in front of all keys.
+    """
+    flat = {}
     for key, value in settings.items():
         if isinstance(value, dict):
-            found |= flatten(value, f"{prefix}{key}.")
+            flat |= flatten(value, f"{prefix}{key}.")
         else:
-            found[prefix + key] = value
-    return found
+            flat[prefix + key] = value
+    return flat
 
 
 SOURCE = ("dataset", "label_column", "text_column", "languages", "encoding")
 
 
 def refuse_links(folder):
-    """Raises ValueError if a file of the preset `folder` is a link to a place outside of it."""
+    """Raise a ValueError if a file in a preset's folder is a symbolic link to a path outside it."""
     root = folder.resolve()
     for path in (*folder.iterdir(), *(folder / SAVED_MODEL).rglob("*")):
         if path.is_symlink() and not path.resolve().is_relative_to(root):
             raise ValueError(
                 f"{path} is a link to {path.resolve()}: expected a file in the folder of the "
-                "preset, as nothing outside of it is read. Copy the file there."
+                "preset, because no file outside of it is read. Copy the file there."
             )
 
 
 def read_task_manifest(folder):
-    """Return the manifest of a folder that `train` or `demo` made, as a dict; else a ValueError.
+    """Read and check `manifest.json` of a trained task, and return its content as a dict.
 
-    The fields that its task reads have the right types and bounds then: files may be damaged, or
-    come from anywhere.
+    Raises:
+        ValueError: `folder` is not a preset, or an entry has a wrong type or value.
     """
-    fields = _fields(folder)
+    fields = _read_fields(folder)
     if "task" not in fields:
         raise ValueError(
-            f"{folder} holds no {MANIFEST} that says what its model is for: it was not "
-            "made by `keras-attention train` or a task's `save_to_preset`."
+            f"{folder} has no {MANIFEST} that names a task: it was not made by "
+            "`keras-attention train` or a task's `save_to_preset`."
         )
     refuse_links(folder)
     return _checked(fields)
 
 
 def read_any_manifest(folder):
-    """Return the manifest of any folder, as a dict. Without a task it is not checked."""
-    fields = _fields(folder)
+    """Read `manifest.json` of a folder with any exported model, and return its content as a dict.
+
+    The entries are checked only if the file names a task.
+    """
+    fields = _read_fields(folder)
     return _checked(fields) if "task" in fields else fields.values
 
 
-def _fields(folder):
+def _read_fields(folder):
     return Fields(folder / MANIFEST, manifest.read_manifest(folder))
 
 

@@ -1,4 +1,4 @@
-"""`ImageClassifier`: pictures, and the class of each."""
+"""`ImageClassifier`: predicts the class of each image."""
 
 import numpy as np
 
@@ -20,18 +20,20 @@ from keras_attention.tasks.runners import compute_logits
 from keras_attention.tasks.task import Task
 from keras_attention.training.scores.class_scores import score_labels
 
-SHOWN = 12  # test pictures in the gallery
-SEED = 0  # of which they are
-ROWS = 128  # pictures that are scored at a time
+SHOWN = 12  # number of test images in the gallery
+SEED = 0  # for the random choice of these images
+ROWS = 128  # images per batch
 
 
 class ImageClassifier(Task):
-    """Says what is in a picture.
+    """Predicts one class for each image.
 
     Args:
-        model: functional `keras.Model`, images (B, H, W, C) from 0 to 1 -> logits (B, num_classes),
-            as `ka.models.vision_transformer`.
-        preprocessor: `ka.data.ImagePreprocessor`.
+        model: functional `keras.Model`, such as `ka.models.vision_transformer`. It converts images
+            (B, H, W, C) with values from 0 to 1 to logits (B, num_classes).
+        preprocessor: `ka.data.ImagePreprocessor`, which resizes images and stores the class names.
+        builder: str, the function that built the model, a name in the attribute `builders`. None
+            is the first.
 
     Example:
 
@@ -46,7 +48,8 @@ class ImageClassifier(Task):
         images, num_layers=1, num_heads=2, hidden_dim=16, dropout=0.0
     )
     task.fit(images, epochs=2, batch_size=4, verbose=False)
-    assert [found.label for found in task.predict([light[0], dark[0]])] == ["day", "night"]
+    labels = [prediction.label for prediction in task.predict([light[0], dark[0]])]
+    assert labels == ["day", "night"]
     ```
     """
 
@@ -72,7 +75,7 @@ class ImageClassifier(Task):
     @classmethod
     def read_settings(cls, fields):
         fields.texts("labels")
-        check_picture_fields(fields, resized=False)  # the oldest manifests do not
+        check_picture_fields(fields, resized=False)  # the oldest manifests lack `resizing`
         return {}
 
     @classmethod
@@ -88,7 +91,13 @@ class ImageClassifier(Task):
         }
 
     def adapt(self, data_set):
-        """Also where the same names have other numbers: classes of pictures are numbers."""
+        """Replace the last layer of the model if the dataset has classes that the model lacks.
+
+        Return a tuple of str, notes on this change. `data_set` is the `DataSet` to train on.
+
+        Raises:
+            ValueError: the dataset has the classes of the model in another order.
+        """
         check_pictures(self.preprocessor, data_set)
         names = list(self.preprocessor.labels.names)
         if list(data_set.labels) == names[: len(data_set.labels)]:
@@ -96,7 +105,7 @@ class ImageClassifier(Task):
         notes = super().adapt(data_set)
         if list(self.preprocessor.labels.names) != list(data_set.labels):
             raise ValueError(
-                "The classes of these pictures are in another order than the model's: read them "
+                "The classes of these images are in another order than in the model: read them "
                 f"with labels={names}."
             )
         return notes
@@ -127,19 +136,22 @@ class ImageClassifier(Task):
         check_picture_runner(path, run, self.preprocessor)
 
     def predict(self, inputs, *, top=None, invert=False):
-        """Return the classes of pictures.
+        """Return the most probable class, or the `top` most probable classes, of each image.
 
         Args:
-            inputs: list of paths, or of arrays (H, W, C) of the model's size.
-            top: int, how many classes of each; None for the best alone.
-            invert: bool, whether to swap black and white.
+            inputs: list of paths, or of arrays (H, W, C) with the image size of the model.
+            top: int, the number of classes to return for each image. None returns only the most
+                probable class.
+            invert: bool, whether to invert the images (swap black and white).
 
         Returns:
-            For each picture a `Classification`; with `top` a list of them, the likeliest first.
+            A list with a `Classification` for each image. If `top` is an int, each element is
+            instead a list of `top` `Classification`s, sorted by decreasing probability.
         """
-        check_many(inputs, "picture", ndim=len(self.preprocessor.image_size))
+        check_many(inputs, "image", ndim=len(self.preprocessor.image_size))
         check_top(top)
-        run = self.runner  # a file that does not fit is refused before any picture
+        # Load the model before the images, so that an invalid model file is reported first.
+        run = self.runner
         pictures = (self.preprocessor([picture], invert) for picture in inputs)
         logits = (compute_logits(run, picture)[0] for picture in pictures)
         return classify(self.preprocessor.labels.names, logits, top)
@@ -160,9 +172,10 @@ class ImageClassifier(Task):
         return split.arrays(0, 1)[0][0]
 
     def draw_examples(self, data_set, folder):
-        """Draws the attention on several test pictures, and on one of them head by head.
+        """Plot the attention over several test images, and each head's attention over the first.
 
-        Also writes the first of them, `example.png`, which a page in the browser begins with.
+        `data_set` is a `DataSet` of images. Save the figures in `folder`, and return their names.
+        The first image is also saved as `example.png`, for the web page.
         """
         split = data_set.test or data_set.dev
         chosen = np.random.default_rng(SEED).permutation(len(split))[:SHOWN]
@@ -172,14 +185,14 @@ class ImageClassifier(Task):
         layer, weights = list(maps.items())[-1]
         names = data_set.labels
         titles = [
-            names[found] + ("" if found == number else f" (is {names[number]})")
-            for found, number in zip(predicted, numbers, strict=True)
+            names[label] + ("" if label == number else f" (is {names[number]})")
+            for label, number in zip(predicted, numbers, strict=True)
         ]
         visualization.attention_gallery(
             pixels,
             weights,
             titles,
-            title=f"Test pictures with predictions, and what {layer} looked at",
+            title=f"Test images with predictions, and what {layer} attended to",
             path=folder / "attention.png",
         )
         self.attention(pixels[0], folder / "attention_heads.png")

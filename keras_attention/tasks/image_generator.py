@@ -1,4 +1,4 @@
-"""`ImageGenerator`: pictures of a class, drawn pixel by pixel."""
+"""`ImageGenerator`: generates images of a class, pixel by pixel."""
 
 import math
 import typing
@@ -12,6 +12,7 @@ from keras_attention.data.preprocessors.pixel_levels import MOST_LEVELS
 from keras_attention.files.fields import MOST_TOKENS
 from keras_attention.files.manifest import MANIFEST
 from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.labels import make_perplexity
 from keras_attention.tasks.language_models import (
     ExportedLanguageModel,
     KerasLanguageModel,
@@ -21,35 +22,41 @@ from keras_attention.tasks.language_models import (
 )
 from keras_attention.tasks.pictures import check_picture_fields, check_pictures, collect_pictures
 from keras_attention.tasks.runners import check_sizes
-from keras_attention.tasks.running_text import make_perplexity
 from keras_attention.tasks.task import Task
 
-ROWS = 128  # pictures at a time
-DRAWN = 5  # pictures of a class in the grid
-SEED = 0  # of which they are
+ROWS = 128  # images per batch
+DRAWN = 5  # images of each class in the grid
+SEED = 0  # for generating the images in `attention` and in the grid
 
 
 class GeneratedImage(typing.NamedTuple):
-    """A class, and a picture of it: a list of rows of pixels from 0 to 255, in colour of lists."""
+    """A generated image and its class.
+
+    `pixels` is a list of rows. A row is a list of pixels: ints from 0 to 255 in a grayscale image,
+    or lists of 3 such ints in an RGB image.
+    """
 
     label: str
     pixels: list
 
 
 class ImageGenerator(Task):
-    """Draws pictures of a class that it is asked for, one pixel after another.
+    """Generates images of a class with a causal language model whose tokens are pixels.
 
-    (Parmar et al., 2018, *Image Transformer*; Chen et al., 2020, *Image GPT*: pixels are tokens.)
+    (Parmar et al., 2018, *Image Transformer*. Chen et al., 2020, *Image GPT*.)
+
+    A model from `from_data` has learned position embeddings for rows and columns, and a local mask
+    (`Window2D`): a pixel attends to nearby pixels and to the class. `from_data` has two arguments
+    for this: `num_levels` is the number of brightness levels of a pixel, and `window` is the number
+    of rows and columns in the neighborhood.
 
     Args:
-        model: functional `keras.Model`, token ids (B, T) -> logits (B, T, V), as
-            `ka.models.causal_language_model` whose embedding has `padding_id=None`.
-        preprocessor: `ka.data.PixelLevelsPreprocessor`.
-        temperature: float, of the chance with which it draws.
-
-    A new one has learned positions of rows and columns, and a local mask (`Window2D`): a pixel
-    looks back on those near it, and on the class. Its recipe's own numbers are `num_levels` and
-    `window`.
+        model: functional `keras.Model` that converts token ids (B, T) to logits (B, T, V), such as
+            `ka.models.causal_language_model` with an embedding with `padding_id=None`.
+        preprocessor: `ka.data.PixelLevelsPreprocessor`, which converts images to tokens and back.
+        temperature: float, the default sampling temperature of `predict`.
+        builder: str, the function that built the model, a name in the attribute `builders`. None
+            is the first.
 
     Example:
 
@@ -100,7 +107,7 @@ class ImageGenerator(Task):
         model = models.causal_language_model(
             preprocessor.vocabulary_size, **parts | recipe.list_keywords(padding_id=None)
         )
-        return model, preprocessor, dict(temperature=options.temperature)
+        return model, preprocessor, {"temperature": options.temperature}
 
     @classmethod
     def read_settings(cls, fields):
@@ -139,11 +146,11 @@ class ImageGenerator(Task):
 
     def adapt(self, data_set):
         check_pictures(self.preprocessor, data_set)
-        known = list(self.preprocessor.labels.names)
-        if list(data_set.labels) != known[: len(data_set.labels)]:
+        names = list(self.preprocessor.labels.names)
+        if list(data_set.labels) != names[: len(data_set.labels)]:
             raise ValueError(
-                f"The classes of these pictures are {', '.join(data_set.labels)}, and the model "
-                f"draws {', '.join(known)}: read them with labels={known}, or make a new model "
+                f"The classes of these images are {', '.join(data_set.labels)}, and the model "
+                f"generates {', '.join(names)}: read them with labels={names}, or make a new model "
                 "with from_data."
             )
         return ()
@@ -156,8 +163,7 @@ class ImageGenerator(Task):
         self._check_tokens(path, run)
         if run.max_length < count:
             raise ValueError(
-                f"{path} has room for {run.max_length} tokens, and a picture has {count}: export "
-                "it anew."
+                f"{path} takes {run.max_length} tokens, and an image has {count}: export it again."
             )
         return run
 
@@ -168,12 +174,15 @@ class ImageGenerator(Task):
         return run
 
     def _check_tokens(self, path, run):
-        """Refuses a file of another number of levels and classes."""
+        """Raise a ValueError if a model file has more or fewer tokens than levels and classes."""
         size = self.preprocessor.vocabulary_size
         check_sizes(path, [(MANIFEST, "levels and classes", size, run.tokens)])
 
     def compute_scores(self, examples, where):
-        """Bits for each pixel, in colour for each channel of one (bits per dimension)."""
+        """Compute the loss in bits for each channel of each pixel ("bits per dimension").
+
+        `examples` is an `ImageSplit`. Error messages begin with `where`, a str.
+        """
         batches = self.make_batches(examples, where)
         if batches is None:
             return {}
@@ -181,16 +190,19 @@ class ImageGenerator(Task):
         return {"bits_per_dimension": round(float(bits), 6)}
 
     def predict(self, inputs, *, temperature=None, top_k=None, top_p=None, seed=None):
-        """Pictures of classes.
+        """Generate an image for each class name.
 
         Args:
-            inputs: list of str, the names of the classes.
-            temperature: float, of the chance; 0 takes the best level, None the task's own.
-            top_k, top_p: draw from the k best levels, or the likeliest up to this share.
-            seed: int, for the same pictures again.
+            inputs: list of str, the names of the classes. A name may occur several times.
+            temperature: float, the sampling temperature. 0 always selects the most probable level
+                (pixel value). None uses the task's `temperature`.
+            top_k: int, sample from the k most probable levels. None does not restrict the levels.
+            top_p: float, sample from the smallest set of most probable levels whose probabilities
+                sum to at least `top_p`. None does not restrict the levels.
+            seed: int, makes the images reproducible. None samples differently in each call.
 
         Returns:
-            A `GeneratedImage` for each.
+            A list with a `GeneratedImage` for each class name.
         """
         pictures = self.draw(inputs, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
         grey = self.preprocessor.channels == 1
@@ -200,13 +212,16 @@ class ImageGenerator(Task):
         ]
 
     def draw(self, labels, *, temperature=None, top_k=None, top_p=None, seed=None):
-        """Like `predict`, as an array uint8 (n, H, W, C)."""
+        """Generate an image for each class name, and return a uint8 array (n, H, W, C).
+
+        `labels` are the class names. The other arguments, for sampling, are explained in `predict`.
+        """
         check_many(labels, "class")
         choice = read_choice(self.temperature, temperature, "levels", top_k=top_k, top_p=top_p)
         names = self.preprocessor.labels
         if unknown := [label for label in labels if label not in names]:
             raise ValueError(
-                f"{str(unknown[0])[:40]!r} is no class that the model draws: expected one of "
+                f"{str(unknown[0])[:40]!r} is not a class of the model: expected one of "
                 f"{', '.join(names)}."
             )
         prompts = self.preprocessor.class_ids(names.ids(labels))
@@ -226,12 +241,16 @@ class ImageGenerator(Task):
         return self.preprocessor.pictures(np.concatenate(parts))
 
     def attention(self, example, path=None, pixel=None):
-        """Return what a pixel looked at when it was drawn.
+        """Generate an image, and plot the attention of the query that predicts one of its pixels.
 
         Args:
-            example: str, a class; a picture of it is drawn.
-            path: file for the picture.
-            pixel: (row, column); None for one below the middle.
+            example: str, the name of the class.
+            path: path for saving the figure. None does not save it.
+            pixel: tuple of int, (row, column) of the pixel, 0-based. None selects a pixel a little
+                below the center.
+
+        Returns:
+            `AttentionMaps`, the attention weights of all layers and the figure.
         """
         height, width = self.preprocessor.image_size
         row, column = (height * 5 // 8, width // 2) if pixel is None else pixel
@@ -241,13 +260,13 @@ class ImageGenerator(Task):
         with visualization.record_attention(self.model) as maps:
             self.model(ids)
         layer, weights = list(maps.items())[-1]
-        query = (row * width + column) * self.preprocessor.channels  # the place before the pixel
+        query = (row * width + column) * self.preprocessor.channels  # the token before the pixel
         figure = visualization.attention_map(
             weights,
             image=picture[0],
             grid=self.preprocessor.grid,
             query=query,
-            title=f"{example}: what the pixel in row {row}, column {column} looked at ({layer})",
+            title=f"{example}: what the pixel in row {row}, column {column} attended to ({layer})",
             path=path,
         )
         return AttentionMaps(dict(maps), None, None, figure)
@@ -257,7 +276,11 @@ class ImageGenerator(Task):
         return names[min(7, len(names) - 1)]
 
     def draw_examples(self, data_set, folder):
-        """Draws some pictures of every class, and what a pixel of one looked at."""
+        """Save a grid of images of every class, and a figure of the attention of one pixel.
+
+        Both are written to `folder`. `data_set` is a `DataSet` of images. Return the names of the
+        files.
+        """
         draw_grid(self, list(self.preprocessor.labels.names), DRAWN, folder / "samples.png")
         return ["samples.png", *super().draw_examples(data_set, folder)]
 
@@ -266,19 +289,27 @@ class ImageGenerator(Task):
 
 
 def draw_grid(task, labels, count, path=None, seed=SEED):
-    """Return a picture of `count` drawn images of each class, a row for each; gives the figure."""
-    from keras_attention.visualization.figure import new_figure, save_figure
-    from keras_attention.visualization.overlay import draw_picture, normalize_image
+    """Generate images, plot them in a grid with a column for each class, and return the figure.
 
-    wanted = [label for label in labels for _ in range(count)]
-    pictures = task.draw(wanted, seed=seed)
-    figure = new_figure(0.7 * len(labels) + 0.4, 0.7 * count + 0.6, "Drawn pictures of each class")
+    Args:
+        task: an `ImageGenerator`.
+        labels: list of str, the class names.
+        count: int, the number of images of each class.
+        path: path for saving the figure. None does not save it.
+        seed: int, the seed for sampling.
+    """
+    from keras_attention.visualization.figure import new_figure, save_figure
+    from keras_attention.visualization.overlay import draw_image, normalize_image
+
+    classes = [label for label in labels for _ in range(count)]
+    pictures = task.draw(classes, seed=seed)
+    figure = new_figure(0.7 * len(labels) + 0.4, 0.7 * count + 0.6, "Drawn images of each class")
     cells = figure.add_gridspec(count, len(labels))
     for k, picture in enumerate(pictures):
         axis = figure.add_subplot(cells[k % count, k // count])
-        draw_picture(axis, normalize_image(picture))
+        draw_image(axis, normalize_image(picture))
         axis.set_xticks([])
         axis.set_yticks([])
         if k % count == 0:
-            axis.set_title(wanted[k], fontsize=8, parse_math=False)
+            axis.set_title(classes[k], fontsize=8, parse_math=False)
     return save_figure(figure, path)

@@ -1,4 +1,4 @@
-"""`ImageToText`: pictures, and texts about them: captions, or their objects as tokens."""
+"""`ImageToText`: generates a caption for each image, or lists its objects as text."""
 
 import numpy as np
 
@@ -8,9 +8,8 @@ from keras_attention.core.lazy import models, visualization
 from keras_attention.data.preprocessors.objects_as_text import BINS, MOST_BINS, find_objects
 from keras_attention.data.tokenizers.building import build_tokenizer
 from keras_attention.data.tokenizers.subwords import UNKNOWN_ID
-from keras_attention.tasks.generators import FileGenerator, ModelGenerator
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.labels import make_accuracy
+from keras_attention.tasks.labels import make_accuracy, make_perplexity
 from keras_attention.tasks.pictures import (
     check_picture_fields,
     describe_pictures,
@@ -19,35 +18,33 @@ from keras_attention.tasks.pictures import (
     fit_image_size,
     read_picture_sizes,
 )
-from keras_attention.tasks.running_text import make_perplexity
-from keras_attention.tasks.task import Task
-from keras_attention.tasks.writing import (
-    FINISHING_SECONDS,
-    Writing,
-    check_score,
-    write_with_attention,
-)
+from keras_attention.tasks.writing import Writing
+from keras_attention.tasks.writing_task import WritingTask
 from keras_attention.training.scores.boxes import score_boxes
 from keras_attention.training.scores.texts import check_scorer, score_texts
 
-ROWS = 16  # pictures at a time
-PICTURED = 14  # tokens
+ROWS = 16  # images per batch
+PICTURED = 14  # maximum number of tokens in a figure
 
 
-class ImageToText(Task):
-    """Writes what is in a picture, word by word.
+class ImageToText(WritingTask):
+    """Generates a text about an image, token by token, such as a caption.
 
-    Where the data are boxes, the text names objects, each by the four sides of its box and its
-    class (`ka.data.describe_objects`), and `ka.data.find_objects` reads it: detection as a task of
-    language (Chen et al., 2022, *Pix2Seq*).
+    The text may also list the objects in the image (Chen et al., 2022, *Pix2Seq*): the four sides
+    of each box and its class, in the format of `ka.data.describe_objects`. `ka.data.find_objects`
+    converts such a text to boxes.
 
     Args:
-        model: functional `keras.Model`, as `ka.models.image_to_sequence`.
+        model: functional `keras.Model`, such as `ka.models.image_to_sequence`.
         preprocessor: `ka.data.ImageTextPreprocessor`.
-        writing: `ka.tasks.Writing`, the search and its limits.
-        score: `"bleu"` of captions, `"exact_match"`, or `"map"` of objects.
-        labels: names of the classes, where texts name objects; None else.
-        bins: int, the places along a side that such texts know.
+        writing: `ka.tasks.Writing`, the settings of beam search. None uses the defaults.
+        score: str, the score that `evaluate` computes: `"bleu"` for captions, `"exact_match"`, or
+            `"map"` (mean average precision) for objects. None selects `"bleu"`.
+        labels: list of str, the class names of the objects. None if the text is not a list of
+            objects. Required if and only if `score` is `"map"`.
+        bins: int, the number of values that a coordinate in a list of objects can have.
+        builder: str, the function that built the model, a name in the attribute `builders`. None
+            is the first.
 
     Example:
 
@@ -72,23 +69,20 @@ class ImageToText(Task):
     """
 
     builders = ("image_to_sequence",)
-    example_kind, holds, example = data.CaptionedImage, "pictures with texts", "picture.png"
+    example_kind, holds, example = data.CaptionedImage, "images with text", "picture.png"
     unit = "images"
     score_names = ("bleu", "exact_match", "map")
 
     predict_options, rows = ("beam",), ROWS
-    finishing_seconds = FINISHING_SECONDS
 
     def __init__(
         self, model, preprocessor, *, writing=None, score=None, labels=None, bins=BINS, builder=None
     ):
-        super().__init__(model, preprocessor, builder=builder)
-        self.writing = Writing() if writing is None else writing
-        self.score = check_score(self, score)
+        super().__init__(model, preprocessor, writing=writing, score=score, builder=builder)
         if (self.score == "map") != (labels is not None):
             raise ValueError(
-                f"ImageToText(score={self.score!r}, labels={labels!r}): expected labels, the "
-                "classes of the objects, with 'map' alone."
+                f"ImageToText(score={self.score!r}, labels={labels!r}): expected labels, the class "
+                "names of the objects, if and only if the score is 'map'."
             )
         self.labels = None if labels is None else tuple(labels)
         self.bins = check_whole_number("ImageToText", "bins", bins, least=2, most=MOST_BINS)
@@ -101,42 +95,37 @@ class ImageToText(Task):
         check_scorer(score)
         texts = [text for example in train for text in example.texts]
         if data_set.labels is not None:
-            places = [f"<{k}>" for k in range(bins)]
-            target = data.Words.build([*texts, " ".join(places)])
+            positions = [f"<{k}>" for k in range(bins)]
+            target = data.Words.build([*texts, " ".join(positions)])
         else:
             target = build_tokenizer(options.tokens, texts, options.vocabulary_size)
         keywords = recipe.list_keywords(models.ImageEmbedding)
         size = data_set.about.get("image_size") or options.image_size
         if not isinstance(size, tuple | list):
-            known = all(example.size is not None for example in train)
-            size = fit_image_size(train, size, keywords) if known else (size, size)
+            has_sizes = all(example.size is not None for example in train)
+            size = fit_image_size(train, size, keywords) if has_sizes else (size, size)
         channels = keywords.setdefault("num_channels", find_channels(train))
         preprocessor = data.ImageTextPreprocessor(target, tuple(size), channels)
         longest = options.max_length
         if longest is None:
             longest = max(map(len, preprocessor.target_ids(texts))) - 1  # without BEGIN
-        return (
-            models.image_to_sequence(tuple(size), len(target), **keywords),
-            preprocessor,
-            dict(
-                writing=Writing(options.beam, options.length_penalty, longest),
-                score=score,
-                labels=data_set.labels,
-                bins=bins,
-            ),
-        )
+        settings = {
+            "writing": Writing(options.beam, options.length_penalty, longest),
+            "score": score,
+            "labels": data_set.labels,
+            "bins": bins,
+        }
+        model = models.image_to_sequence(tuple(size), len(target), **keywords)
+        return model, preprocessor, settings
 
     @classmethod
     def read_settings(cls, fields):
         check_picture_fields(fields)
-        about = {
-            "writing": Writing.read(fields.object("writing")),
-            "score": fields.one_of("score", cls.score_names),
-        }
-        if about["score"] == "map":
+        settings = super().read_settings(fields)
+        if settings["score"] == "map":
             bins = fields.whole("bins", least=2, most=MOST_BINS, default=BINS)
-            about |= {"labels": fields.texts("labels"), "bins": bins}
-        return about
+            settings |= {"labels": fields.texts("labels"), "bins": bins}
+        return settings
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
@@ -144,107 +133,115 @@ class ImageToText(Task):
 
     @property
     def settings(self):
-        about = {} if self.labels is None else {"labels": list(self.labels), "bins": self.bins}
-        return {
-            "score": self.score,
-            "writing": self.writing.describe(self.preprocessor),
-            **about,
-            **describe_pictures(self.preprocessor),
-        }
+        objects = {} if self.labels is None else {"labels": list(self.labels), "bins": self.bins}
+        return super().settings | objects | describe_pictures(self.preprocessor)
 
     def adapt(self, data_set):
-        """Refuses objects of other classes, or places, than the model's words name."""
+        """Raise a ValueError if the model cannot write the classes or coordinates of a dataset.
+
+        `data_set` is the `DataSet` to train on. The model does not change. The result is always ().
+        """
         if data_set.labels is not None and not set(data_set.labels) <= set(self.labels or ()):
             raise ValueError(
-                f"The classes {', '.join(data_set.labels)}: this model writes "
-                f"{', '.join(self.labels or ('captions',))}. Train a new one: "
+                f"The classes are {', '.join(data_set.labels)}, and this model writes "
+                f"{', '.join(self.labels or ('captions',))}. Train a new one with "
                 "ImageToText.from_data(data)."
             )
         bins = data_set.about.get("bins", BINS)
         if data_set.labels is not None and bins != self.bins:
             raise ValueError(
-                f"Texts with {bins} places along a side: this model knows {self.bins}. "
-                f"Make them with ka.data.caption_objects(data, bins={self.bins})."
+                f"The captions have {bins} positions along a side, and this model has "
+                f"{self.bins}. Make them with ka.data.caption_objects(data, bins={self.bins})."
             )
         return ()
 
     def describe_data(self, data_set):
-        """Return how many texts are too long to train on, and words unknown, if any are."""
+        """Return a tuple of str, notes on captions that are too long and on unknown words.
+
+        `data_set` is a `DataSet` of `CaptionedImage`.
+        """
         texts = [text for one in data_set.train for text in one.texts]
         short = self.select(data_set.train, "The train part", training=True)
-        kept = [text for one in short for text in one.texts]
-        said = []
-        if left := len(texts) - len(kept):
+        count_short = sum(len(one.texts) for one in short)
+        notes = []
+        if long := len(texts) - count_short:
             limit = self.writing.max_new_tokens
-            said.append(f"{left:,} texts of more than {limit} tokens were not trained on")
+            notes.append(f"{long:,} captions of more than {limit} tokens were not trained on")
         if isinstance(self.preprocessor.target, data.Words):
             ids = self.preprocessor.target.encode(texts)
             if unknown := sum(int((row == UNKNOWN_ID).sum()) for row in ids):
                 count = sum(map(len, ids))
-                said.append(f"{unknown:,} of the texts' {count:,} words are unknown to the model")
-        return tuple(said)
+                notes.append(
+                    f"{unknown:,} of the {count:,} words in the captions are unknown to the model"
+                )
+        return tuple(notes)
 
     def select(self, examples, where, training=False):
-        """Return the pictures to train on with those of their texts that are short enough."""
+        """Remove captions that are too long for training, and return the other examples.
+
+        Images without another caption are left out. If `training` is False, `examples` are returned
+        unchanged. Error messages begin with `where`.
+        """
         if not training:
             return examples
-        kept, most = [], self.writing.max_new_tokens
+        pictures, most = [], self.writing.max_new_tokens
         for example in examples:
             ids = self.preprocessor.target_ids(example.texts)
             pairs = zip(example.texts, ids, strict=True)
             texts = tuple(text for text, row in pairs if len(row) - 1 <= most)
             if texts:
-                kept.append(example._replace(texts=texts))
-        if not kept:
+                pictures.append(example._replace(texts=texts))
+        if not pictures:
             raise ValueError(
                 f"Every text to train on has more than {most} tokens: train with a larger "
                 "max_length=."
             )
-        return kept
-
-    def open_runner(self, path):
-        return FileGenerator(path, self.metadata)
-
-    def wrap_model(self, model, path=None):
-        return ModelGenerator(model, self.metadata, path)
+        return pictures
 
     def make_metrics(self):
-        """Of given texts: the share of tokens chooses the epoch."""
+        """Return metrics of the next token, given the correct tokens before it.
+
+        Token accuracy selects the best epoch.
+        """
         return [make_accuracy, make_perplexity]
 
     def make_examples(self):
-        """Return two grey pictures with the beginnings of texts."""
+        """Return a batch for checking an export: two images of noise with a few target ids."""
         shape = (*self.preprocessor.image_size, self.preprocessor.channels)
         images = np.random.default_rng(0).uniform(size=(2, *shape)).astype("float32")
         begin = self.preprocessor.start_token_id
         return [{"images": images, "target_ids": np.array([[begin, 4, 4]] * 2, "int32")}]
 
     def compute_scores(self, examples, where):
-        """Compute scores of captions, or mean average precision of objects."""
+        """Compute the score of the captions, or the mean average precision of the objects.
+
+        `examples` is a list of `CaptionedImage`. Error messages begin with `where`, a str.
+        """
         if not examples:
             return {}
         written = self.predict([example.image for example in examples])
         if self.score != "map":
             return score_texts(self.score, written, [example.texts for example in examples])
         pairs = zip(written, examples, strict=True)
-        found = [
+        predicted = [
             find_objects(text, example.size, self.labels, self.bins) for text, example in pairs
         ]
-        wanted = [list(example.objects) for example in examples]
-        scores = score_boxes(wanted, found, labels=self.labels)
+        actual = [list(example.objects) for example in examples]
+        scores = score_boxes(actual, predicted, labels=self.labels)
         return {name: round(scores[name], 6) for name in ("map", "map50", "map75")}
 
     def predict(self, inputs, *, beam=None):
-        """Return the texts that the model writes about pictures.
+        """Generate a text for each image.
 
         Args:
             inputs: list of paths, or of arrays (H, W, C) of any size, uint8 or floats from 0 to 1.
-            beam: int, how many texts the search holds; None for the task's own.
+            beam: int, the beam width. None uses the beam width in the task's `writing`.
 
         Returns:
-            A str for each. Where it names objects, `ka.data.find_objects` reads it.
+            A list with a str for each image. `ka.data.find_objects` converts a list of objects to
+            boxes.
         """
-        check_many(inputs, "picture", ndim=3)
+        check_many(inputs, "image", ndim=3)
         texts = []
         for start in range(0, len(inputs), ROWS):
             ids = self.runner(self.preprocessor(inputs[start : start + ROWS]), beam)
@@ -252,15 +249,20 @@ class ImageToText(Task):
         return texts
 
     def attention(self, example, path=None):
-        """The picture shows where each token that was written looked, over the heads' mean."""
+        """Plot the image regions that each generated token attended to, averaged over the heads.
+
+        `example` is the path of an image, or an array (H, W, C). The figure is saved at `path`,
+        unless this is None. Return the attention weights of all layers and the figure as
+        `AttentionMaps`.
+        """
         pixels, _ = self.preprocessor.read(example)
-        maps, layer, weights, words = write_with_attention(self, {"images": pixels[None]})
+        maps, layer, words = self.record_writing({"images": pixels[None]})
         figure = visualization.words_map(
             pixels,
-            weights[:, :, :PICTURED],
+            maps[layer][:, :, : len(words[:PICTURED])],
             words[:PICTURED],
             grid=find_grid(self.model.get_layer("encoder"), self.preprocessor.image_size),
-            title=f"{layer}: where each token that was written looked",
+            title=f"{layer}: where each written token looked",
             path=path,
         )
         return AttentionMaps(maps, words, None, figure)

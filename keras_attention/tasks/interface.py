@@ -1,23 +1,27 @@
-"""`TaskInterface`: what a class of tasks says of itself, for `Task` to load, train and save it."""
+"""`TaskInterface`: the methods that every task class defines, with default implementations."""
 
 import abc
 import dataclasses
 import typing
 
 from keras_attention import data, training
-from keras_attention.core.lazy import models
+from keras_attention.core.checks import check_not_a_path
+from keras_attention.core.lazy import models, visualization
 from keras_attention.data.splits import add_dev
 from keras_attention.files.io import prefix_errors
 
-DEV_FRACTION = 0.1  # of the examples, where no others are given to choose the epoch on
+DEV_FRACTION = 0.1  # share of the training examples that is held out without a dev split
 
 
 class AttentionMaps(typing.NamedTuple):
-    """What a model looked at.
+    """The attention weights of a model for one input, as returned by the method `attention`.
 
-    `weights` maps the path of each attention layer to an array (1, N, T, S), `queries` and `keys`
-    are the tokens of the T and S axes of the layer that the picture shows (None for an image), and
-    `figure` is the picture, a matplotlib figure.
+    Attributes:
+        weights: dict from the path of each attention layer to an array (1, N, T, S): batch, heads,
+            queries and keys.
+        queries, keys: lists of the tokens along the T and S axes of the layer in the figure, or
+            None if these are patches of an image.
+        figure: matplotlib figure that shows one of the layers.
     """
 
     weights: dict
@@ -25,90 +29,143 @@ class AttentionMaps(typing.NamedTuple):
     keys: list | None
     figure: object
 
+    def __repr__(self):
+        shapes = {path: tuple(weights.shape) for path, weights in self.weights.items()}
+        return f"AttentionMaps({shapes}, queries={self.queries}, keys={self.keys})"
+
+
+def draw_map(maps, queries, keys, caption, path, *, layer=None, most=None):
+    """Plot the attention weights of one layer, and return those of all layers as `AttentionMaps`.
+
+    Args:
+        maps: dict from the path of each attention layer to its weights (1, N, T, S).
+        queries, keys: lists of str, the tokens along the T and S axes of `maps[layer]`.
+        caption: str, the text after the name of the layer in the title of the figure.
+        path: path for saving the figure. None does not save it.
+        layer: str, the key in `maps` of the layer to plot. None selects the last layer.
+        most: int, the maximum number of queries and of keys to plot. None plots all.
+    """
+    layer = list(maps)[-1] if layer is None else layer
+    rows, columns = queries[:most], keys[:most]
+    weights, title = maps[layer][:, :, : len(rows), : len(columns)], f"{layer}: {caption}"
+    figure = visualization.attention_map(weights, rows, columns, title=title, path=path)
+    return AttentionMaps(dict(maps), queries, keys, figure)
+
 
 class TaskInterface(abc.ABC):
-    """What the subclasses of `Task` say: data, batches, metrics, answers, and their manifest.
+    """The methods and class attributes that subclasses of `Task` define, with defaults.
 
     Attributes:
-        builders: tuple of str, names of the task: functions in `ka.models` that make its models, or
-            a name of its own where another task's builder makes them.
-        example_kind: the class of its examples, such as `ka.data.Text`.
+        builders: tuple of str, the names of the task on the command line and in `manifest.json`.
+            Most are names of functions in `ka.models` that make a model for the task. If two tasks
+            use the same function, one of them has a name of its own.
+        example_kind: the class of one training example, such as `ka.data.Text`.
     """
 
     builders = ()
     example_kind = None
-    holds = ""  # what its data are, for errors
-    unit = "texts"  # what examples are, in the plural
-    example = ""  # an input that `predict` takes
-    predict_options = ()  # keywords of `predict`
+    holds = ""  # the content of a dataset for this task, for error messages
+    unit = "texts"  # plural noun for the examples, where their number is reported
+    example = ""  # a valid input of `predict`, for the model card
+    predict_options = ()  # names of the keyword arguments of `predict`
     takes_context = False  # whether an input of `predict` is a question with its context
-    draws = False  # whether `predict` draws at random
-    converses = False  # whether `reply` gives the next turn of a dialogue
-    extends = False  # whether `extend_vocabulary` adds subwords
-    lower_is_better = False  # of the first of the metrics
-    rows = 32  # examples that are scored at a time
-    limit = None  # a `LengthLimit`, where examples may be too long
-    finishing_seconds = 63.0  # that export, verification and scores of a usual model take
-    deadline = None  # by `time.perf_counter`: what takes long then ends with `OutOfTime`
+    draws = False  # whether `predict` samples at random
+    converses = False  # whether the task has `reply`, which returns the next turn of a dialogue
+    extends = False  # whether the task has `extend_vocabulary`, which adds subwords
+    lower_is_better = False  # whether lower values of the first metric are better
+    rows = 32  # batch size for scoring
+    limit = None  # a `LengthLimit` if long examples must be skipped, else None
+    finishing_seconds = 63.0  # typical time for export, verification and scoring
+    deadline = None  # value of time.perf_counter() after which slow work raises `OutOfTime`
 
     @classmethod
     def collect(cls, examples):
-        """Return a data set whose training part is `examples`."""
+        """Return a `ka.data.DataSet` whose training split is `examples`, an iterable."""
+        check_not_a_path(examples)
         return cls.example_kind.collect(list(examples), dev_fraction=0)
 
     @classmethod
     @abc.abstractmethod
     def make_parts(cls, data, recipe, builder):
-        """Make a model for a data set, by a `Recipe`.
+        """Make an untrained model and its preprocessor, which fit a dataset.
+
+        Args:
+            data: a `ka.data.DataSet`. Its training split determines vocabularies and labels.
+            recipe: a `Recipe` with the hyperparameters.
+            builder: str, one of `builders`.
 
         Returns:
-            the model, its preprocessor, and a dict of other keywords of the constructor.
+            A tuple of the model, its preprocessor, and a dict with the remaining arguments of the
+            constructor of this class.
         """
 
     @classmethod
     def read_settings(cls, fields):
-        """Return keywords of the constructor, from a manifest (`Fields`).
+        """Read the constructor arguments of a saved task from its `manifest.json`.
 
-        A ValueError where something is missing that this, or `load_preprocessor`, reads in it.
+        Entries that `load_preprocessor` will read are checked here, too.
+
+        Args:
+            fields: `Fields`, the content of `manifest.json` with methods that check types.
+
+        Returns:
+            A dict of arguments of the constructor, without the model and the preprocessor.
+
+        Raises:
+            ValueError: an entry is missing or wrong.
         """
         return {}
 
     @classmethod
     @abc.abstractmethod
     def load_preprocessor(cls, folder, manifest):
-        """Return the preprocessor whose files are in `folder`."""
+        """Load the preprocessor from `folder`. `manifest` is the content of its `manifest.json`."""
 
     @property
     def settings(self):
-        """Return the manifest's entries that `read_settings` reads, and what an app needs."""
+        """dict of entries for `manifest.json`, which `read_settings` or an app reads later."""
         return {}
 
     @classmethod
     def count_examples(cls, data):
-        """Return {what there is in a data set: how many}, without parts that are empty."""
+        """Return the number of examples in each non-empty split, as `{"train images": 60000}`.
+
+        `data` is a `DataSet`.
+        """
         parts = data.parts.items()
         return {f"{part} {cls.unit}": len(examples) for part, examples in parts if len(examples)}
 
     def select(self, examples, where, training=False):
-        """Return the examples that are not too long for the model, of a list that `where` names."""
+        """Return the examples that are short enough for the model.
+
+        Args:
+            examples: raw examples.
+            where: str, how error messages refer to the examples.
+            training: bool, whether the examples are for training instead of scoring.
+        """
         return examples if self.limit is None else self.limit.select(examples, where, training)
 
     @property
     def batch_preprocessor(self):
-        """Return what makes batches to train on and to score: the preprocessor."""
+        """Return the preprocessor that `ka.data.batches` applies to examples."""
         return self.preprocessor
 
     def make_training_batches(self, examples, recipe):
-        """Return a shuffled `tf.data.Dataset` of (inputs, labels) batches."""
+        """Return a `tf.data.Dataset` of (inputs, labels) batches, shuffled in each epoch.
+
+        `examples` are raw examples. `recipe` is a `Recipe`, the hyperparameters, such as the batch
+        size and the seed.
+        """
         examples = self.select(examples, "The train part", training=True)
         options = {"shuffle": True, "seed": recipe.seed}
         return data.batches(examples, self.batch_preprocessor, recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
-        """Return (inputs, labels) batches in order, or None without examples.
+        """Return a `tf.data.Dataset` of (inputs, labels) batches for scoring, not shuffled.
 
         Args:
-            where: str, what errors call the examples.
+            examples: raw examples. If they are empty, the result is None.
+            where: str, how error messages refer to the examples.
         """
         examples = self.select(examples, where)
         with prefix_errors(where):
@@ -118,104 +175,140 @@ class TaskInterface(abc.ABC):
 
     @abc.abstractmethod
     def make_metrics(self):
-        """Functions that make Keras metrics of labels and logits; the first chooses the epoch."""
+        """Return a list of functions without arguments that make Keras metrics.
+
+        The value of the first metric on the development split selects the best epoch.
+        """
 
     def make_loss(self, recipe, train):
-        """Return the Keras loss of labels and logits; of all outputs where the model has several.
+        """Return the loss for training, as `keras.Model.compile` accepts it.
 
         Args:
-            recipe: `Recipe`.
-            train: raw examples to train on, which may say how much each label weighs.
+            recipe: `Recipe`, whose hyperparameters include, for example, `label_smoothing`.
+            train: raw training examples. Some tasks compute class weights from them.
         """
         return training.MaskedSparseCategoricalCrossentropy(label_smoothing=recipe.label_smoothing)
 
     def tune(self, examples):
-        """Chooses on raw examples what is no weight, such as a threshold; here there is none."""
+        """Choose settings other than weights, such as thresholds, on development examples."""
         return None
 
     @abc.abstractmethod
     def compute_scores(self, examples, where):
-        """Return {name: score} of the runner on raw examples; {} without any.
+        """Run the model on raw examples, and return a dict from the name of a score to its value.
 
-        Tasks with labels give a `ClassScores`, with `classes` and `confusion`.
+        Tasks with labels return a `ClassScores`, a dict with attributes `classes` and `confusion`.
+
+        Args:
+            examples: raw examples. If they are empty, the result is {}.
+            where: str, how error messages refer to the examples.
         """
+
+    def check_inputs(self, inputs):
+        """Check a list of inputs of `predict` without running the model.
+
+        Raises:
+            ValueError: an input is invalid or too long. The message contains the number of this
+                input (from 1).
+        """
+        return None
 
     @abc.abstractmethod
     def predict(self, inputs):
-        """Return what the model says of each of `inputs`."""
+        """Run the model on a list of raw inputs, and return a list with a prediction for each."""
 
     @abc.abstractmethod
     def attention(self, example, path=None):
-        """`AttentionMaps` of one raw input.
+        """Plot the attention weights of one raw input, and return them as `AttentionMaps`.
 
         Args:
-            path: file for the picture; the suffix gives the format.
+            example: an input of `predict`.
+            path: path for saving the figure, whose suffix determines the format. None does not
+                save it.
         """
 
     @abc.abstractmethod
     def find_pictured(self, data):
-        """Return an input of a data set whose attention is easy to read as a picture."""
+        """Return an input of `attention` from the dataset `data` whose figure is easy to read."""
 
     def draw_examples(self, data, folder):
-        """Draws pictures of the model's attention into `folder`; gives their names."""
+        """Plot attention on examples of a dataset, save figures in `folder`, return their names."""
         self.attention(self.find_pictured(data), folder / "attention.png")
         return ["attention.png"]
 
     def make_exportable(self, model):
-        """Return the model that exported files hold, of the Keras model: as it is."""
+        """Return what to export for `model`: a `keras.Model`, or an `Exportable`.
+
+        An `Exportable` has its own functions to export. Subclasses also remove outputs that only
+        training needs.
+        """
         return model
 
     def make_examples(self):
-        """Batches of inputs to compare files on where none are given; None: any will do."""
+        """Return input batches for comparing an export with the model. None uses random inputs."""
         return None
 
     def check_runner(self, path, run):
-        """Refuses a file whose sizes are not those of the preprocessor beside it."""
+        """Raise a ValueError if the sizes of a model file do not match the preprocessor.
+
+        For example, a vocabulary in the folder may have more entries than the model.
+
+        Args:
+            path: pathlib.Path of the model file.
+            run: `PaddedRunner`, the opened file.
+        """
         return None
 
     def check_data(self, data):
-        """Refuses a data set that the model cannot read, before it is trained on or scored."""
+        """Raise a ValueError if the model cannot be trained or scored on the dataset `data`."""
         return None
 
-    def replace_head(self, num_labels):
-        """Return the model with a new last layer for so many labels."""
-        return models.replace_head(self.model, num_labels)
+    def replace_head(self, labels):
+        """Return a copy of the model whose last layer is new, with an output for each label."""
+        return models.replace_head(self.model, len(labels))
 
     def with_labels(self, labels):
-        """Return the preprocessor with other labels."""
+        """Return a copy of the preprocessor with other labels."""
         return dataclasses.replace(self.preprocessor, labels=tuple(labels))
 
     def find_example(self, data):
-        """Return an input that `predict` takes, as those of a data set are."""
+        """Return an input of `predict` to show in the model card, if possible from `data`."""
         return self.example
 
     def describe_data(self, data):
-        """Sentences about what of `data` the model is not trained on, for users."""
+        """Return a tuple of str, notes on examples of a dataset that are skipped or cut."""
         return () if self.limit is None else self.limit.describe_data(data)
 
     def describe_scored(self, examples):
-        """Sentences about raw examples that scores leave out, for the user."""
+        """Return a tuple of str, notes on raw examples that `compute_scores` skips."""
         return () if self.limit is None else self.limit.describe_scored(examples)
 
     def hold_out(self, train, dev, seed):
-        """Return (train, dev): without dev, a tenth of train becomes it."""
+        """Return (train, dev). If `dev` is empty, a random tenth of `train` is moved to it.
+
+        Both are raw examples. `seed` is an int that determines the choice.
+        """
         return add_dev(train, dev, dev_fraction=DEV_FRACTION, seed=seed)
 
     def adapt(self, data):
-        """Gives the model a new last layer where `data` has labels that it does not know.
+        """Prepare the model for training on a dataset.
+
+        If `data` has labels that the model lacks, the last layer is replaced by a new one for the
+        labels of `data`.
 
         Returns:
-            tuple of str, sentences that say what is new.
+            A tuple of str that describe the change. It is empty if nothing changed.
         """
-        known = data.labels and self.preprocessor.labels.names
-        if data.labels is None or set(data.labels) <= set(known):
+        model_labels = data.labels and self.preprocessor.labels.names
+        if data.labels is None or set(data.labels) <= set(model_labels):
             return ()
-        self._model = self.replace_head(len(data.labels))
+        self._model = self.replace_head(data.labels)
         self.preprocessor = self.with_labels(data.labels)
         self.source = {name: None for name in self.source}
         self.forget_runner()
-        new = [name for name in data.labels if name not in known]
+        new = [name for name in data.labels if name not in model_labels]
+        names = f"{', '.join(new[:5])}{', ...' if len(new) > 5 else ''}"
         return (
-            f"the last layer is new, for {len(data.labels)} labels in place of {len(known)}: "
-            f"the model does not know {', '.join(new[:5])}{', ...' if len(new) > 5 else ''}",
+            f"the last layer is new, for {len(data.labels)} labels instead of "
+            f"{len(model_labels)}: the model did not have {names}",
         )

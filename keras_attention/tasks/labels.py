@@ -1,4 +1,4 @@
-"""Metrics, scores, and answers with a probability, for the tasks that give labels."""
+"""Metrics, losses and predictions that several tasks share."""
 
 import typing
 
@@ -10,58 +10,70 @@ from keras_attention.tasks.runners import softmax
 
 
 class Classification(typing.NamedTuple):
-    """A label for a text or a picture, and how likely the model finds it, from 0 to 1."""
+    """A predicted label of a text or an image, and its probability from 0 to 1."""
 
     label: str
     probability: float
 
 
 def make_accuracy():
-    """Return the metric that every labelling task has."""
+    """Make the accuracy metric for tasks with one label for each example or token."""
     return training.MaskedSparseCategoricalAccuracy(name="accuracy")
 
 
-def make_balanced_loss(recipe, list_ids, num_labels):
-    """Return the cross-entropy of labels, with class weights by the recipe's `balance`.
+def make_perplexity():
+    """Make the perplexity metric for tasks that generate tokens."""
+    return training.MaskedPerplexity(name="perplexity")
 
-    A class with n of N examples weighs (N / n) ** balance, divided by the mean weight of the
-    examples. So the loss and the learning rate keep their scale. 0 weighs all classes the same, and
-    1 gives all classes the same sum. A class without examples counts as one with a single one.
+
+def make_balanced_loss(
+    recipe, list_ids, num_labels, loss=training.MaskedSparseCategoricalCrossentropy, **options
+):
+    """Make a cross-entropy loss that gives examples of rare classes more weight.
+
+    If n of N training examples belong to a class, each of them has the weight (N / n) ** balance,
+    divided by the mean weight of all examples. So the scale of the loss does not change. With a
+    balance of 0 all examples have the same weight. With 1 all classes have the same total weight. A
+    class without examples is treated as if it had one.
 
     Args:
-        list_ids: function that gives the int labels of the training examples.
-        num_labels: int.
+        recipe: `Recipe`, which contains the hyperparameter `balance`.
+        list_ids: function without arguments that returns the int labels of the training examples.
+        num_labels: int, the number of classes.
+        loss: the class of the loss.
+        **options: arguments of the loss. `label_smoothing` is by default that of `recipe`.
     """
-    options = {"label_smoothing": recipe.label_smoothing}
+    options = {"label_smoothing": recipe.label_smoothing, **options}
     balance = recipe.data.balance
     if not balance:
-        return training.MaskedSparseCategoricalCrossentropy(**options)
+        return loss(**options)
     counts = np.bincount(list_ids(), minlength=num_labels)
     weights = np.maximum(counts, 1.0) ** -balance
     weights = weights * counts.sum() / (weights * counts).sum()
-    return training.MaskedSparseCategoricalCrossentropy(class_weights=weights, **options)
+    return loss(class_weights=weights, **options)
 
 
 def check_top(top):
-    """Refuses a number of answers that is neither None nor a whole number from 1 on."""
+    """Raise a ValueError unless `top`, a number of labels to return, is None or a positive int."""
     if top is not None:
         check_whole_number("predict", "top", top)
 
 
 def classify(names, logits, top):
-    """Choose the likeliest labels for each row of `logits`.
+    """Return the most probable labels for each row of logits.
 
     Args:
-        names: list of str, L labels.
+        names: list of str, the names of the labels.
         logits: iterable of arrays (L,).
-        top: int, how many for each row. None chooses one.
+        top: int, the number of labels for each row, or None for only the most probable label.
 
     Returns:
-        A `Classification` for each row. With `top` it is a list of them, the likeliest first.
+        A list with a `Classification` for each row. If `top` is an int, each element is instead a
+        list of `top` `Classification`s, sorted by decreasing probability.
     """
-    found = []
+    answers = []
     for row in logits:
         shares = softmax(row)
         best = [int(i) for i in np.argsort(-shares, kind="stable")[: 1 if top is None else top]]
-        found.append([Classification(names[i], float(shares[i])) for i in best])
-    return [labels[0] for labels in found] if top is None else found
+        answers.append([Classification(names[i], float(shares[i])) for i in best])
+    return [labels[0] for labels in answers] if top is None else answers

@@ -1,21 +1,40 @@
-"""Language models of any format as functions of ids: their logits, and what they write or draw."""
+"""Language models (Keras, LiteRT or SavedModel) with one interface, and datasets for them."""
 
 import numpy as np
 
 from keras_attention import export
 from keras_attention.core.lazy import generation
+from keras_attention.data.readers.corpus import split_text
 from keras_attention.export.generation.step_reader import StepReader
 from keras_attention.export.generation.token_choice import IMPOSSIBLE, TokenChoice
 from keras_attention.files import manifest
 from keras_attention.files.fields import MOST_ID, MOST_TOKENS, Fields
+from keras_attention.tasks.interface import DEV_FRACTION
+
+
+def collect_text(examples):
+    """Make a `DataSet` of running text (one long str) from a str, or from a list of str.
+
+    The strings of a list are joined by line breaks.
+    """
+    text = examples if isinstance(examples, str) else "\n".join(examples)
+    return split_text(text, dev_fraction=0)
+
+
+def hold_out_text(train, dev):
+    """Return (train, dev), two str. If `dev` is empty, the last tenth of `train` is moved to it."""
+    data_set = split_text(train, dev, dev_fraction=DEV_FRACTION)
+    return data_set.train, data_set.dev
 
 
 class KerasLanguageModel:
-    """A Keras model in memory.
+    """A Keras language model with the methods `logits`, `stream` and `draw`.
+
+    `ExportedLanguageModel` has the same methods, so that a task can run either of them.
 
     Attributes:
-        max_length: None, there is room for texts of any length.
-        tokens: int, how many it knows.
+        max_length: None, because inputs may have any length.
+        tokens: int, the vocabulary size.
     """
 
     max_length = None
@@ -24,31 +43,44 @@ class KerasLanguageModel:
         self.model, self.tokens = model, model.output_shape[-1]
 
     def logits(self, ids):
-        """Ids (B, T) -> logits (B, T, V), an array."""
+        """Compute the logits for ids (B, T), and return an array (B, T, V)."""
         return np.asarray(self.model.predict_on_batch(ids))
 
     def stream(self, ids, number, choice, *, end_token_id=None, seed=None):
-        """Yields the ids, ints, that follow `ids` (T,): `number` of them, or up to END."""
+        """Generate the ids that follow `ids` (T,), and yield them one by one as int.
+
+        Args:
+            ids: int array (T,), the prompt.
+            number: int, the maximum number of ids to generate.
+            choice: `TokenChoice`, which selects an id from logits.
+            end_token_id: int or list of int. The iterator ends after one of these ids. None does
+                not end it early.
+            seed: int, makes the result reproducible. None samples differently in each call.
+        """
         options = {"end_token_id": end_token_id, "seed": seed}
         sampler = choice.make_sampler()
         for (token,) in generation.stream(self.model, [ids], number, sampler, **options):
             yield int(token)
 
     def draw(self, prompts, number, choice, levels, seed):
-        """`number` ids (B, N) below `levels` behind prompts (B, 1)."""
+        """Generate the pixels of a batch of images, and return their ids, an array (B, `number`).
+
+        `prompts` (B, 1) are the ids of the classes. Only ids below `levels` are generated. `choice`
+        is a `TokenChoice`, which selects an id from logits with random numbers from `seed`.
+        """
         options = {"allowed_ids": list(range(levels)), "seed": seed}
         return generation.generate(self.model, prompts, number, choice.make_sampler(), **options)
 
 
 class ExportedLanguageModel:
-    """A SavedModel or LiteRT file that takes new tokens, and keeps keys and values in a cache.
+    """An exported language model (SavedModel or LiteRT), which generates with a key-value cache.
 
-    With the same seed it draws what `KerasLanguageModel` draws.
+    It has the methods of `KerasLanguageModel`, and samples the same ids with the same seed.
 
     Attributes:
-        max_length: int, how many tokens there is room for.
-        padding_id: int, which is never chosen; None where every id is a token.
-        tokens: int, how many it knows.
+        max_length: int, the number of tokens that fit into the cache.
+        padding_id: int, an id that is never generated. None if every id is a token.
+        tokens: int, the vocabulary size.
     """
 
     def __init__(self, path):
@@ -56,11 +88,11 @@ class ExportedLanguageModel:
         step = next(s for s in export.inspect(path).signatures if s.name == "step")
         self.tokens = next(tensor.shape[-1] for tensor in step.outputs if tensor.name == "logits")
         fields = Fields(path.parent / manifest.MANIFEST, manifest.read_manifest(path.parent))
-        about = fields.object("files").object(path.name).object("generation")
-        self.max_length = about.whole("max_length", most=MOST_TOKENS)
+        entry = fields.object("files").object(path.name).object("generation")
+        self.max_length = entry.whole("max_length", most=MOST_TOKENS)
         self.padding_id = 0
-        if "padding_id" in about:  # not in the oldest manifests
-            self.padding_id = about.whole("padding_id", least=0, most=MOST_ID, default=None)
+        if "padding_id" in entry:  # it is missing in the oldest manifests
+            self.padding_id = entry.whole("padding_id", least=0, most=MOST_ID, default=None)
 
     def logits(self, ids):
         parts = [ids[rows] for rows in self.reader.split_rows(len(ids))]
@@ -97,35 +129,36 @@ class ExportedLanguageModel:
 
 
 def check_temperature(task, temperature):
-    """Return a temperature above 0 for a task; another one is refused."""
+    """Return `temperature` if it is positive, else raise a ValueError that names `task`'s class."""
     if not temperature > 0:
         name = type(task).__name__
         raise ValueError(f"{name}(temperature={temperature!r}): expected a number above 0.")
     return temperature
 
 
-def read_choice(known, temperature, what="tokens", **limits):
-    """Return the `TokenChoice` of these options. The default temperature is `known`.
+def read_choice(default_temperature, temperature, noun="tokens", *, top_k=None, top_p=None):
+    """Convert the sampling arguments of `predict` to a `TokenChoice`, which selects the next token.
 
-    Args:
-        what: str, what is drawn, for errors.
-        limits: `top_k` and `top_p`.
+    The arguments are numbers or None. If `temperature` is None, `default_temperature` is used.
+    `noun` names the tokens in error messages.
     """
-    if temperature == 0:
-        if given := [name for name, value in limits.items() if value is not None]:
+    for name, value in {"top_k": top_k, "top_p": top_p}.items():
+        if temperature == 0 and value is not None:
             raise ValueError(
-                f"{given[0]}={limits[given[0]]} is for drawing {what}, and temperature=0 takes the "
-                "best one: give a temperature above 0, or leave one of them out."
+                f"{name}={value} is for sampling {noun}, and temperature=0 takes the best one: "
+                f"pass a temperature above 0, or leave {name} out."
             )
-    return TokenChoice(known if temperature is None else temperature, **limits)
+    temperature = default_temperature if temperature is None else temperature
+    return TokenChoice(temperature, top_k=top_k, top_p=top_p)
 
 
 def compute_mean_loss(run, batches):
-    """Return the mean of -log p of every label that counts, in nats.
+    """Compute the mean negative log-likelihood of the labels, in nats.
 
     Args:
         run: `KerasLanguageModel` or `ExportedLanguageModel`.
-        batches: `tf.data.Dataset` of ids (B, T) and labels (B, T); those that are -1 do not count.
+        batches: `tf.data.Dataset` of (ids, labels), both int arrays (B, T). Labels of -1 are
+            ignored.
     """
     nats, count = 0.0, 0
     for ids, labels in batches.as_numpy_iterator():

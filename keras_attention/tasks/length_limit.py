@@ -1,4 +1,4 @@
-"""`LengthLimit`: leaves out examples that are too long for the model, and says how many."""
+"""`LengthLimit`: leaves out examples that are too long for a model, and reports their number."""
 
 import dataclasses
 from collections.abc import Callable
@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 @dataclasses.dataclass(frozen=True)
 class LengthLimit:
-    """What examples may have at most that cannot be cut, since tags or words would be lost.
+    """The maximum length of examples that cannot be truncated, because tags or words would be lost.
 
     Args:
-        unit: str, what examples are, in the plural.
-        most: str, the most that one may have, such as `"512 tokens"`.
-        is_long: function of an example, and of whether the model is to be trained on it, that says
-            whether it is too long.
+        unit: str, a plural noun for the examples, for messages.
+        most: str, the limit as text, such as `"512 tokens"`.
+        is_long: function of an example and a bool, which is True in training. It returns whether
+            the example is too long.
     """
 
     unit: str
@@ -23,12 +23,12 @@ class LengthLimit:
         """Return the examples that are not too long.
 
         Args:
-            examples: list of raw examples.
-            where: str, what errors call them.
-            training: bool, whether the model is to be trained on them.
+            examples: raw examples.
+            where: str, how error messages refer to the examples.
+            training: bool, whether the examples are for training instead of scoring.
 
         Raises:
-            ValueError: all of them are too long.
+            ValueError: all examples are too long.
         """
         short = [example for example in examples if not self.is_long(example, training)]
         if examples and not short:
@@ -39,18 +39,24 @@ class LengthLimit:
         return short
 
     def describe_data(self, data_set):
-        """Count the examples of each part that are too long, a tuple of one sentence or none."""
+        """Return a tuple with a sentence on the long examples in each split, for the model card.
+
+        The tuple is empty if no example is too long. `data_set` is a `DataSet`.
+        """
         counts = {
             part: sum(self.is_long(example, part == "train") for example in examples)
             for part, examples in data_set.parts.items()
         }
-        left = ", ".join(f"{count:,} of {part}" for part, count in counts.items() if count)
-        return (f"{self.unit} of more than {self.most} are left out: {left}",) if left else ()
+        long = ", ".join(f"{count:,} of {part}" for part, count in counts.items() if count)
+        return (f"{self.unit} of more than {self.most} are left out: {long}",) if long else ()
 
     def describe_scored(self, examples):
-        """Count the examples that are too long to be scored, likewise."""
-        left = sum(self.is_long(example, False) for example in examples)
-        if not left:
+        """Return a tuple with a sentence on examples that are too long for scoring, to warn users.
+
+        The tuple is empty if no example is too long.
+        """
+        long = sum(self.is_long(example, False) for example in examples)
+        if not long:
             return ()
         count = len(examples)
-        return (f"{self.unit} of more than {self.most} are not scored: {left:,} of {count:,}",)
+        return (f"{self.unit} of more than {self.most} are not scored: {long:,} of {count:,}",)

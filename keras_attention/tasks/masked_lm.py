@@ -1,7 +1,6 @@
-"""`MaskedLM`: running text, and what stood where a token is hidden."""
+"""`MaskedLM`: predicts the most probable tokens for each `[MASK]` in a text."""
 
 import typing
-from functools import partial
 
 import numpy as np
 
@@ -12,33 +11,36 @@ from keras_attention.data.tokenizers.building import build_tokenizer
 from keras_attention.data.tokenizers.subwords import MASK_TOKEN
 from keras_attention.export import inspection
 from keras_attention.files.io import number_errors, prefix_errors
-from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.labels import check_top, make_accuracy
+from keras_attention.tasks.interface import draw_map
+from keras_attention.tasks.labels import check_top, make_accuracy, make_perplexity
+from keras_attention.tasks.language_models import collect_text, hold_out_text
 from keras_attention.tasks.runners import compute_logits, score_batches
-from keras_attention.tasks.running_text import collect_text, hold_out_text, make_perplexity
 from keras_attention.tasks.task import Task
 
-ROWS = 32  # windows at a time
-PICTURED = 24  # tokens
-TOP = 5  # tokens that are given for each [MASK]
+ROWS = 32  # windows per batch
+PICTURED = 24  # maximum number of tokens in a figure
+TOP = 5  # default number of candidates for each [MASK]
 
 
 class Candidate(typing.NamedTuple):
-    """A token for a `[MASK]`, and how likely the model finds it, from 0 to 1."""
+    """A token that could replace a `[MASK]`, and its probability from 0 to 1."""
 
     token: str
     probability: float
 
 
 class MaskedLM(Task):
-    """Says which tokens fit where a text has `[MASK]`; pretrains encoders.
+    """Predicts which tokens could replace each `[MASK]` in a text.
+
+    `fit` pretrains an encoder in this way. Its data is running text: a str, or a list of
+    consecutive strings.
 
     Args:
-        model: functional `keras.Model`, token ids (B, T) -> logits (B, T, V), as
-            `ka.models.masked_language_model`.
+        model: functional `keras.Model` that converts token ids (B, T) to logits (B, T, V), such as
+            `ka.models.masked_language_model`. V is the vocabulary size.
         preprocessor: `ka.data.MaskedLMPreprocessor`.
-
-    Its examples are text: a str, or a list of them, which are one text after another.
+        builder: str, the function that built the model, a name in the attribute `builders`. None
+            is the first.
 
     Example:
 
@@ -56,8 +58,8 @@ class MaskedLM(Task):
         dropout=0.0,
     )
     task.fit(text, epochs=2, steps=20, batch_size=8, learning_rate=0.01, verbose=False)
-    ((best, *others),) = task.predict(["the c[MASK]t sat"], top=3)[0]
-    assert best.probability >= others[0].probability and len(others) == 2
+    ((first, second, third),) = task.predict(["the c[MASK]t sat"], top=3)[0]
+    assert first.probability >= second.probability >= third.probability
     ```
     """
 
@@ -82,7 +84,7 @@ class MaskedLM(Task):
         )
         preprocessor = data.MaskedLMPreprocessor(tokenizer, options.max_length)
         model = models.masked_language_model(len(tokenizer), **recipe.list_keywords())
-        return model, preprocessor, dict()
+        return model, preprocessor, {}
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
@@ -93,7 +95,11 @@ class MaskedLM(Task):
         return self._batch(windows, batch_size=recipe.batch_size, seed=recipe.seed)
 
     def make_batches(self, examples, where):
-        """Return windows one after another, in which every pass hides the same tokens."""
+        """Return batches of consecutive windows of the str `examples`, or None if it is empty.
+
+        They are used for scoring. The same tokens are masked in every pass over the batches.
+        `where` is a str that errors begin with, such as "dev".
+        """
         if not examples:
             return None
         with prefix_errors(where):
@@ -111,7 +117,10 @@ class MaskedLM(Task):
         return [make_perplexity, make_accuracy]
 
     def compute_scores(self, examples, where):
-        """Compute perplexity and accuracy of the hidden tokens."""
+        """Compute the perplexity and the accuracy of the model on masked tokens of a text.
+
+        `examples` is the text, a str. Error messages begin with `where`, a str.
+        """
         batches = self.make_batches(examples, where)
         return score_batches(self.runner, batches, self.make_metrics())
 
@@ -121,38 +130,44 @@ class MaskedLM(Task):
         inspection.check_sizes(run.inspection, labels=tokens, vocabularies=sizes)
 
     def predict(self, inputs, *, top=TOP):
-        """Return the likeliest tokens of every `[MASK]`.
+        """Return the most probable tokens for every `[MASK]`.
 
         Args:
-            inputs: list of str, each with one `[MASK]` or several.
-            top: int, how many tokens for each.
+            inputs: list of str, each with one or more `[MASK]`.
+            top: int, the number of tokens to return for each `[MASK]`.
 
         Returns:
-            For each text a list with an entry for each `[MASK]`: a list of `Candidate`, the
-            likeliest first.
+            A list with one element for each text. This element is a list with one element for each
+            `[MASK]`, which in turn is a list of `top` `Candidate`s, the most probable first.
+
+        Raises:
+            ValueError: a text has no `[MASK]`. The message contains its number (from 1). All texts
+                are checked before the first prediction.
         """
-        check_many(inputs, "text", of="texts")
+        self.check_inputs(inputs)
         check_top(top)
-        return list(number_errors("Text", inputs, partial(self._find_candidates, top=top)))
+        return [self._find_candidates(text, top) for text in inputs]
+
+    def check_inputs(self, inputs):
+        check_many(inputs, "text", of="str")
+        list(number_errors("Text", inputs, self._check_mask))
+
+    def _check_mask(self, text):
+        if self.preprocessor.tokenizer.mask_token_id not in self.preprocessor.ids(text):
+            raise ValueError(f"{text[:40]!r} has no {MASK_TOKEN}: expected at least one.")
 
     def _find_candidates(self, text, top):
         """Return a list of `Candidate` for each `[MASK]` of one text."""
         ids = self.preprocessor([text])
         (masks,) = self.preprocessor.candidates(ids, compute_logits(self.runner, ids), top)
-        if not masks:
-            raise ValueError(f"{text[:40]!r} holds no {MASK_TOKEN}: put one where to look.")
         return [[Candidate(**entry) for entry in mask] for mask in masks]
 
     def attention(self, example, path=None):
         ids = self.preprocessor.ids(example)[None, :PICTURED]
         with visualization.record_attention(self.model) as maps:
             self.model(self.preprocessor.as_inputs(ids))
-        layer, weights = list(maps.items())[-1]
         tokens = self.preprocessor.tokenizer.name_tokens(ids[0])
-        figure = visualization.attention_map(
-            weights, tokens, tokens, title=f"{layer}: what each token looked at", path=path
-        )
-        return AttentionMaps(dict(maps), tokens, tokens, figure)
+        return draw_map(maps, tokens, tokens, "what each token attended to", path)
 
     def find_pictured(self, data_set):
         text = data_set.test or data_set.dev or data_set.train

@@ -1,4 +1,4 @@
-"""Write the `.keras` file of a preset: older versions of Keras load it, in float16 if asked."""
+"""Write `.keras` files that older versions of Keras can load, optionally with float16 weights."""
 
 import copy
 import io
@@ -15,14 +15,14 @@ from keras_attention.files.io import make_workplace, move_into_place
 CONFIG, WEIGHTS = "config.json", "model.weights.h5"
 DTYPES = ("float16", "float32")
 
-# Config entries that Keras added after 3.12, and their defaults. Keras 3.12 refuses names that it
-# does not know, so entries with the default value are left out.
+# Config entries that Keras added after 3.12, and their default values. Keras 3.12 raises an error
+# for unknown entries, so entries with the default value are left out.
 ADDED = {
     "quantization_config": None,  # Dense, EinsumDense, Embedding
     "renorm": False,  # BatchNormalization
     "renorm_clipping": None,
     "renorm_momentum": 0.99,
-    "input_axes": None,  # VarianceScaling and its kinds
+    "input_axes": None,  # VarianceScaling and its subclasses
     "output_axes": None,
     "sliding_window": None,  # MultiHeadAttention, GroupQueryAttention
     "use_gate": False,
@@ -33,19 +33,20 @@ ADDED = {
 
 
 def save_model(model, path, weights_dtype=None):
-    """Save a model like `model.save`, in a file that Keras 3.12 loads, too.
+    """Save a model like `model.save`, in a file that Keras 3.12 can also load.
 
-    A model that uses what Keras added later, such as batch renormalization, keeps that in its
-    config: only newer versions load it.
+    If the model uses later features of Keras, such as batch renormalization, only newer versions
+    can load the file.
 
     Args:
+        model: `keras.Model`.
         path: path that ends with `.keras`.
-        weights_dtype: `"float16"` or `"float32"`, the type of floating-point weights in the file.
-            None keeps theirs. The model's layers keep their own type: Keras converts weights when
-            it loads them.
+        weights_dtype: `"float16"` or `"float32"`, the dtype of floating-point weights in the file.
+            None keeps the dtype of each weight. The dtypes of the layers do not change, because
+            Keras converts weights when it loads them.
 
     Raises:
-        ValueError: a weight is too large for `weights_dtype`, or that is another type.
+        ValueError: a weight is too large for `weights_dtype`, or `weights_dtype` is invalid.
     """
     _check_dtype(weights_dtype)
     model.save(path)
@@ -53,7 +54,10 @@ def save_model(model, path, weights_dtype=None):
 
 
 def rewrite_model_file(path, weights_dtype=None):
-    """Change a `.keras` file to what `save_model` would have written. Arguments as there."""
+    """Rewrite a `.keras` file in place, so that Keras 3.12 can also load it.
+
+    `weights_dtype` is the new dtype of floating-point weights. None keeps their dtypes.
+    """
     _check_dtype(weights_dtype)
     path = pathlib.Path(path)
     with make_workplace(path) as new:
@@ -69,7 +73,7 @@ def _check_dtype(dtype):
 
 
 def _copy_member(source, target, member, weights_dtype):
-    info = copy.copy(member)  # `target` changes it
+    info = copy.copy(member)  # because writing to `target` modifies it
     if weights_dtype is not None:
         info.compress_type = zipfile.ZIP_DEFLATED
     if member.filename == CONFIG:
@@ -83,9 +87,10 @@ def _copy_member(source, target, member, weights_dtype):
 
 
 def drop_added_entries(config):
-    """Return a model's config without the entries in `ADDED` that have their default value.
+    """Remove entries that Keras 3.12 does not know from a model's config, and return the config.
 
-    Only configs of Keras's classes and ours are changed, at any depth.
+    `ADDED` lists these entries. They are removed if they have the default value, also from the
+    configs of nested objects whose class belongs to Keras or this package.
     """
     if isinstance(config, list):
         return [drop_added_entries(value) for value in config]
@@ -104,25 +109,20 @@ def drop_added_entries(config):
 
 
 def _convert(content, dtype):
-    """Return the bytes of an HDF5 file with its floating-point arrays as `dtype`."""
+    """Convert floating-point arrays in an HDF5 file (bytes) to `dtype`, and return new bytes."""
     buffer = io.BytesIO()
     with h5py.File(io.BytesIO(content)) as old, h5py.File(buffer, "w") as new:
-        _copy_attributes(old, new)
+        new.attrs.update(old.attrs)
 
         def copy(name, item):
             if isinstance(item, h5py.Group):
                 made = new.require_group(name)
             else:
                 made = new.create_dataset(name, data=_cast(name, item[()], dtype))
-            _copy_attributes(item, made)
+            made.attrs.update(item.attrs)
 
         old.visititems(copy)
     return buffer.getvalue()
-
-
-def _copy_attributes(old, new):
-    for name, value in old.attrs.items():
-        new.attrs[name] = value
 
 
 def _cast(name, values, dtype):

@@ -1,4 +1,4 @@
-"""`ObjectDetector`: pictures, and a box around everything in them that has a name."""
+"""`ObjectDetector`: predicts the classes and boxes of the objects in images."""
 
 import dataclasses
 import typing
@@ -23,15 +23,16 @@ from keras_attention.tasks.pictures import (
 from keras_attention.tasks.runners import check_sizes, softmax
 from keras_attention.tasks.task import Task
 
-ROWS = 16  # pictures that are scored at a time
-THRESHOLD = 0.5  # the least score of an object that is found: how far its box overlaps it
-PICTURED = 7  # objects of a picture whose queries are drawn
+ROWS = 16  # images per batch
+THRESHOLD = 0.5  # default minimum score of the objects that `predict` returns
+PICTURED = 7  # maximum number of objects whose attention is drawn
 
 
 class FoundObject(typing.NamedTuple):
-    """What is found in a picture: its class, a score from 0 to 1, and its box.
+    """A detected object: its class, its score from 0 to 1, and its box.
 
-    The box is (x0, y0, x1, y1) in pixels of the picture, left, top, right and bottom.
+    The box is (x0, y0, x1, y1): the left, top, right and bottom sides in pixels of the image,
+    unless another format was passed to `ObjectDetector.predict`.
     """
 
     label: str
@@ -40,16 +41,18 @@ class FoundObject(typing.NamedTuple):
 
 
 class ObjectDetector(Task):
-    """Says what is in a picture, and where.
+    """Detects objects in images, and predicts their classes and boxes.
 
-    Files give `"logits"` and `"boxes"` as `ka.models.object_detector` does: an app takes a sigmoid
-    of the logits (of a model with a class for no object a softmax), and multiplies the boxes by
-    the width and height of its picture.
+    Exported files return `"logits"` and `"boxes"`, as `ka.models.object_detector` does. An app must
+    apply a sigmoid to the logits (or a softmax if the model has a no-object class), and multiply
+    the boxes by the width and height of its image.
 
     Args:
-        model: functional `keras.Model`, images (B, H, W, C) from 0 to 1 -> `logits` and `boxes`, as
-            `ka.models.object_detector`.
+        model: functional `keras.Model`, such as `ka.models.object_detector`. It converts images
+            (B, H, W, C) with values from 0 to 1 to a dict with `logits` and `boxes`.
         preprocessor: `ka.data.DetectionPreprocessor`.
+        builder: str, the function that built the model, a name in the attribute `builders`. None
+            is the first.
 
     Example:
 
@@ -73,13 +76,13 @@ class ObjectDetector(Task):
         [draw() for _ in range(32)], image_size=(16, 16), **size
     )
     task.fit([draw() for _ in range(32)], epochs=2, batch_size=8, verbose=False)
-    (found,) = task.predict([draw().image], threshold=0.0)
-    assert found[0].label == "light" and len(found[0].box) == 4
+    (objects,) = task.predict([draw().image], threshold=0.0)
+    assert objects[0].label == "light" and len(objects[0].box) == 4
     ```
     """
 
     builders = ("object_detector",)
-    example_kind, holds, example = data.BoxedImage, "pictures with boxes", "picture.png"
+    example_kind, holds, example = data.BoxedImage, "images with boxes", "picture.png"
     unit, predict_options, rows = "images", ("threshold",), ROWS
 
     @classmethod
@@ -118,26 +121,29 @@ class ObjectDetector(Task):
 
     @property
     def has_no_object(self):
-        """Return whether the model's last class is no object."""
+        """bool, whether the last class of the model means that a query found no object."""
         return self.model.output["logits"].shape[-1] == len(self.preprocessor.labels) + 1
 
-    def replace_head(self, num_labels):
-        """Return the model with new logits; boxes are found as before."""
+    def replace_head(self, labels):
+        """Return a copy of the model with new, untrained layers that predict the classes `labels`.
+
+        The layers that predict boxes are kept.
+        """
         outputs = dict(self.model.output)
 
         def make_head(name):
             old = keras_internals.producer(outputs[name])
-            config = old.get_config() | {"units": num_labels + self.has_no_object}
+            config = old.get_config() | {"units": len(labels) + self.has_no_object}
             return type(old).from_config(config)
 
         new = make_head("logits")
         layers = [outputs["logits"]]
         if "auxiliary_logits" in outputs:
             layers = [*keras_internals.inputs_of(outputs["auxiliary_logits"]), *layers]
-        *others, last = [new(*keras_internals.inputs_of(logits)) for logits in layers]
+        *auxiliary, last = [new(*keras_internals.inputs_of(logits)) for logits in layers]
         outputs["logits"] = last
-        if others:
-            outputs["auxiliary_logits"] = keras.ops.stack(others, axis=1)
+        if auxiliary:
+            outputs["auxiliary_logits"] = keras.ops.stack(auxiliary, axis=1)
         if (name := "one_to_many_logits") in outputs:
             outputs[name] = make_head(name)(*keras_internals.inputs_of(outputs[name]))
         return keras.Model(self.model.input, outputs, name=self.model.name)
@@ -159,12 +165,12 @@ class ObjectDetector(Task):
         return training.HungarianLoss("cross_entropy" if self.has_no_object else "varifocal")
 
     def make_metrics(self):
-        """Return mean average precision as it can be computed while training."""
+        """Return one metric: an approximate mean average precision, fast enough for training."""
         count, no_object = len(self.preprocessor.labels), self.has_no_object
         return [lambda: training.BoxAveragePrecision(count, no_object, name="map")]
 
     def make_exportable(self, model):
-        """Return the model without the outputs that only training needs."""
+        """Return the model without the outputs that only the training loss needs."""
         outputs = {name: model.output[name] for name in ("logits", "boxes")}
         return keras.Model(model.input, outputs, name=model.name)
 
@@ -172,16 +178,20 @@ class ObjectDetector(Task):
         return super().wrap_model(self.make_exportable(model), path)
 
     def compute_scores(self, examples, where):
-        """COCO's mean average precision, and those of overlaps of 0.5 and 0.75."""
+        """Compute COCO's mean average precision, and the average precision at IoU 0.5 and 0.75.
+
+        `examples` is a list of `BoxedImage`. Error messages begin with `where`, a str.
+        """
         if not any(example.boxes for example in examples):
             return {}
-        found = []
+        predicted = []
         for start in range(0, len(examples), ROWS):
-            found += self._find(examples[start : start + ROWS])
-        wanted = [example.objects() for example in examples]
+            batch = self._find(examples[start : start + ROWS])
+            predicted += [objects for objects, _ in batch]
+        actual = [example.objects() for example in examples]
         labels = self.preprocessor.labels.names
         try:
-            scores = training.score_boxes(wanted, found, labels=labels)
+            scores = training.score_boxes(actual, predicted, labels=labels)
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
         return {name: round(scores[name], 6) for name in ("map", "map50", "map75")}
@@ -194,52 +204,63 @@ class ObjectDetector(Task):
         check_picture_runner(path, run, self.preprocessor)
 
     def predict(self, inputs, *, threshold=THRESHOLD, bounding_box_format="xyxy"):
-        """Return the objects in pictures.
+        """Detect the objects in each image.
 
         Args:
             inputs: list of paths, or of arrays (H, W, C) of any size, uint8 or floats from 0 to 1.
-            threshold: float, the least score of an object.
-            bounding_box_format: str, of the boxes, as in
-                `keras.utils.bounding_boxes.convert_format`: `"xywh"`, `"rel_xyxy"`, ...
+            threshold: float from 0 to 1, the minimum score of an object.
+            bounding_box_format: str, the format of the returned boxes, as in
+                `keras.utils.bounding_boxes.convert_format`, such as `"xywh"` or `"rel_xyxy"`.
 
         Returns:
-            For each picture a list of `FoundObject`, the surest first, one of each query at most.
-            Now and then two queries find one object: nothing is suppressed.
+            A list with one list of `FoundObject` for each image, sorted by decreasing score. Each
+            query of the model (a learned vector that searches for objects) finds at most one. If
+            two queries find the same object, both are returned, without non-maximum suppression.
         """
-        check_many(inputs, "picture", ndim=3)
+        check_many(inputs, "image", ndim=3)
         if isinstance(threshold, str) or not 0 <= threshold <= 1:
             raise ValueError(f"threshold={threshold!r}: expected a score from 0 to 1.")
-        found = []
+        results = []
         for picture in inputs:
-            example = picture
-            if not isinstance(picture, data.BoxedImage):
-                example = data.BoxedImage(picture)
-            ((objects, size),) = self._find([example], with_sizes=True)
-            objects = [thing for thing in objects if thing.score >= threshold]
+            is_example = isinstance(picture, data.BoxedImage)
+            ((objects, size),) = self._find([picture if is_example else data.BoxedImage(picture)])
+            objects = [item for item in objects if item.score >= threshold]
             if bounding_box_format != "xyxy" and objects:
-                boxes = convert_boxes(
-                    [thing.box for thing in objects], "xyxy", bounding_box_format, size
-                )
+                boxes = [item.box for item in objects]
+                boxes = convert_boxes(boxes, "xyxy", bounding_box_format, size)
                 objects = [
-                    thing._replace(box=tuple(map(float, box)))
-                    for thing, box in zip(objects, boxes, strict=True)
+                    item._replace(box=tuple(map(float, box)))
+                    for item, box in zip(objects, boxes, strict=True)
                 ]
-            found.append(objects)
-        return found
+            results.append(objects)
+        return results
 
-    def _find(self, examples, with_sizes=False):
-        """Return all that the queries find in pictures, with boxes in pixels of an example."""
+    def _find(self, examples):
+        """Run the model on a list of `BoxedImage`.
+
+        Return a list with (objects, (height, width)) for each image. `objects` contains a
+        `FoundObject` for every query of the model, also for those with a low score.
+        """
         read = [self.preprocessor.read(example.image) for example in examples]
         outputs = self.runner({next(iter(self.runner.inputs)): np.stack([x for x, _ in read])})
-        found = []
+        results = []
         for k, (example, (_, size)) in enumerate(zip(examples, read, strict=True)):
             size = example.size or size
             objects = self._decode(outputs["logits"][k], outputs["boxes"][k], size)
-            found.append(([thing for _, thing in objects], size))
-        return found if with_sizes else [objects for objects, _ in found]
+            results.append(([item for _, item in objects], size))
+        return results
 
     def _decode(self, logits, boxes, size):
-        """[(query, `FoundObject`)] of logits (Q, C) and boxes (Q, 4), the surest first."""
+        """Convert the model outputs for one image to objects.
+
+        Args:
+            logits: array (Q, C), the class logits of the Q queries.
+            boxes: array (Q, 4), (center x, center y, width, height) from 0 to 1.
+            size: (height, width) of the image in pixels.
+
+        Returns:
+            A list of (index of the query, `FoundObject`), sorted by decreasing score.
+        """
         height, width = size
         names = self.preprocessor.labels.names
         logits = np.asarray(logits, "float32")
@@ -258,23 +279,28 @@ class ObjectDetector(Task):
         ]
 
     def attention(self, example, path=None):
-        """The picture shows what is found, and what the queries of the surest objects looked at."""
+        """Plot the objects in an image, and the regions that the query of each attended to.
+
+        `example` is the path of an image, or an array (H, W, C). The figure is saved at `path`,
+        unless this is None. Return the attention weights of all layers and the figure as
+        `AttentionMaps`.
+        """
         picture = example.image if isinstance(example, data.BoxedImage) else example
         pixels, _ = self.preprocessor.read(picture)
         with visualization.record_attention(self.model) as maps:
             outputs = self.model(pixels[None])
-        layer, weights = list(maps.items())[-1]  # of the last block: cross-attention in a decoder
+        layer, weights = list(maps.items())[-1]  # in a decoder, this is the last cross-attention
         logits, boxes = (np.asarray(outputs[name])[0] for name in ("logits", "boxes"))
-        every = self._decode(logits, boxes, pixels.shape[:2])
-        chosen = [(q, thing) for q, thing in every if thing.score >= THRESHOLD] or every[:1]
-        looked = np.stack([np.asarray(weights)[0, :, q] for q, _ in chosen[:PICTURED]])
+        objects = self._decode(logits, boxes, pixels.shape[:2])
+        chosen = [(q, item) for q, item in objects if item.score >= THRESHOLD] or objects[:1]
+        attended = np.stack([np.asarray(weights)[0, :, q] for q, _ in chosen[:PICTURED]])
         figure = visualization.boxes_map(
             pixels,
-            [thing.box for _, thing in chosen],
-            [f"{thing.label} {thing.score:.2f}" for _, thing in chosen],
-            looked,
+            [item.box for _, item in chosen],
+            [f"{item.label} {item.score:.2f}" for _, item in chosen],
+            attended,
             grid=find_grid(self.model, self.preprocessor.image_size),
-            title=f"What is found, and what the query of each looked at in {layer}",
+            title=f"Objects, and what the query of each attended to in {layer}",
             path=path,
         )
         return AttentionMaps(dict(maps), None, None, figure)

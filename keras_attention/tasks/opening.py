@@ -1,31 +1,31 @@
-"""Presets are opened as tasks: by their files, or as checkpoints of Hugging Face."""
+"""`from_preset`: open presets and Hugging Face checkpoints as tasks."""
 
-import pathlib
-
-from keras_attention.data.preprocessors.tokenizer_owner import TokenizerOwner
-from keras_attention.files.fields import Fields
-from keras_attention.tasks import recipes
-from keras_attention.tasks.folders import MANIFEST, SOURCE, find_model_file, read_task_manifest
+from keras_attention.tasks.folders import find_model_file, read_task_manifest
 from keras_attention.tasks.presets import find_preset, is_checkpoint
 from keras_attention.tasks.registry import get_task_class
 
 
 def from_preset(preset, file=None):
-    """Return the task in a preset, of the class that its files say.
+    """Open a trained task: a preset (a folder with a model and its files) or a checkpoint.
+
+    The files determine the class of the task.
 
     Args:
-        preset: path of a folder that `save_to_preset` or `keras-attention train` wrote, or of a
-            model file in it; or the name of a preset, see `list_presets`; or a checkpoint of
-            Hugging Face, `"hf://name"` or a folder, whose head is that of a task.
-        file: `"keras"`, `"saved_model"`, `"litert"` or `"litert-int8"`, which file to run; None for
-            the first of these that is there.
+        preset: str or path, one of these:
+            - the path of a folder that `save_to_preset` or `keras-attention train` wrote, or of a
+              model file in it,
+            - the name of a preset, see `list_presets`,
+            - a Hugging Face checkpoint with a task-specific head, either `"hf://name"` or the path
+              of a folder.
+        file: the format of the file to run: `"keras"`, `"saved_model"`, `"litert"` or
+            `"litert-int8"`. None selects the first of these that exists.
 
     Returns:
-        A `Task`. One that runs an exported file predicts and evaluates; to train on, it needs
-        `model.keras` in the folder.
+        A `Task`. If it runs an exported file, it can predict and evaluate, but `fit` requires
+        `model.keras` in the same folder.
 
     Raises:
-        ValueError: there is no such preset, or it is damaged or of no task.
+        ValueError: the preset does not exist or is damaged, or does not name a task.
     """
     if is_checkpoint(preset):
         from keras_attention.tasks.checkpoints import find_task
@@ -37,16 +37,27 @@ def from_preset(preset, file=None):
 
 
 def open_preset(task_class, preset, file, options):
-    """`Task.from_preset` of a class; arguments as there."""
+    """Open a preset or a checkpoint as a task of a given class. It implements `Task.from_preset`.
+
+    Args:
+        task_class: subclass of `Task`.
+        preset: str or path, a preset or a Hugging Face checkpoint.
+        file: the format of the file to run, such as `"litert"`. None selects the first that exists.
+        options: dict of options for checkpoints, such as `max_length`. `Task.from_preset` lists
+            these.
+
+    Raises:
+        ValueError: the preset is a task of another class, or it cannot be opened.
+    """
     if is_checkpoint(preset):
         if file not in (None, "keras"):
-            raise ValueError(f"{preset} is a checkpoint: it holds no file of kind {file}.")
+            raise ValueError(f"{preset} is a checkpoint, which has no file of kind {file}.")
         from keras_attention.tasks.checkpoints import open_checkpoint
 
         return open_checkpoint(preset, task_class, options)
     if options:
         raise ValueError(
-            f"{next(iter(options))}= is for checkpoints of Hugging Face, and {preset} is none: "
+            f"{next(iter(options))}= is for checkpoints of Hugging Face, and {preset} is a preset: "
             "leave it out."
         )
     task = from_preset(preset, file)
@@ -56,21 +67,4 @@ def open_preset(task_class, preset, file, options):
             f"{preset} is a {name}, not a {task_class.__name__}: open it with "
             f"ka.tasks.{name}.from_preset, or ka.tasks.from_preset."
         )
-    return task
-
-
-def open_model_file(task_class, path, manifest=None):
-    """`Task.open_file` of a class; arguments as there."""
-    path = pathlib.Path(path)
-    manifest = read_task_manifest(path.parent) if manifest is None else manifest
-    settings = task_class.read_settings(Fields(path.parent / MANIFEST, manifest))
-    preprocessor = task_class.load_preprocessor(path.parent, manifest)
-    task = task_class(None, preprocessor, builder=manifest["task"], **settings)
-    task.source = {name: manifest[name] for name in SOURCE if name in manifest}
-    by_checkpoint = isinstance(preprocessor, TokenizerOwner) and preprocessor.is_pretrained
-    task.pretrained = manifest.get("pretrained", by_checkpoint)
-    kind = recipes.PRETRAINED if task.pretrained else manifest.get("dataset") or recipes.FILES
-    task.recipe = recipes.slow_down(recipes.choose_recipe(task.builder, kind))
-    task.path, task.manifest = path, manifest
-    task.example = manifest.get("example") or task_class.example
     return task

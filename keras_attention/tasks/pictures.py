@@ -1,8 +1,9 @@
-"""Sizes of pictures in manifests and files, for tasks that read pictures."""
+"""Functions that several image tasks share: datasets, image sizes and manifest entries."""
 
 import numpy as np
 
 from keras_attention import data
+from keras_attention.core.checks import check_not_a_path
 from keras_attention.core.lazy import models
 from keras_attention.data.preprocessors.pictures import MOST_CHANNELS
 from keras_attention.data.preprocessors.resizing import Resizing
@@ -12,28 +13,36 @@ from keras_attention.tasks.runners import check_sizes
 
 
 def collect_pictures(examples):
-    """Return a data set of pictures with classes, of an `ImageSplit` or of (pixels, numbers)."""
+    """Make a dataset of labeled images with `examples` as its training split.
+
+    `examples` is an `ImageSplit`, or a tuple of arrays: pixels (n, H, W, C) and int labels (n,).
+    The names of the classes are "0", "1" and so on, up to the largest label.
+    """
+    check_not_a_path(examples)
     split = data.ImageSplit.of(examples)
     names = [str(k) for k in range(int(split.labels.max(initial=0)) + 1)]
     return data.ImageSplit.collect(split, labels=names, dev_fraction=0)
 
 
 def check_pictures(preprocessor, data_set):
-    """Refuses pictures of another size than the model's."""
+    """Raise a ValueError if a dataset's images have another size than the model's inputs.
+
+    `preprocessor` is that of the model, and `data_set` a `DataSet` with `ImageSplit`s.
+    """
     shape = (*preprocessor.image_size, preprocessor.channels)
     image_shape = tuple(data_set.train.image_shape)
     if image_shape != shape:
         raise ValueError(
-            f"The pictures are {image_shape}, and this model takes {shape}: read them with "
+            f"The images are {image_shape}, and this model takes {shape}: read them with "
             f"image_size={shape[:2]} and color_mode={'grayscale' if shape[2] == 1 else 'rgb'!r}."
         )
 
 
 def check_picture_fields(fields, resized=True):
-    """Refuses a manifest (`Fields`) that does not say how pictures become inputs.
+    """Check the entries of `manifest.json` that describe image inputs.
 
-    Args:
-        resized: bool, whether it says how pictures of other sizes are resized.
+    `fields` is a `Fields`, which reads these entries. If `resized` is True, the entry `resizing` is
+    required. Otherwise it may be missing.
     """
     fields.wholes("image_size", 2, most=MOST_PIXELS)
     fields.whole("channels", most=MOST_CHANNELS)
@@ -42,7 +51,10 @@ def check_picture_fields(fields, resized=True):
 
 
 def read_picture_sizes(folder, manifest):
-    """Return keywords of a preprocessor of pictures, from a manifest that is checked."""
+    """Return the arguments of an image preprocessor that `manifest`, a checked dict, contains.
+
+    `folder` is the path of the folder with `manifest.json`, for error messages.
+    """
     resizing = Resizing()
     if "resizing" in manifest:
         resizing = Resizing.read(Fields(folder / MANIFEST, manifest).object("resizing"))
@@ -51,7 +63,7 @@ def read_picture_sizes(folder, manifest):
 
 
 def describe_pictures(preprocessor):
-    """Return the manifest's entries that say how pictures become inputs."""
+    """Return the entries of `manifest.json` on how to make model inputs of images, a dict."""
     return {
         "image_size": list(preprocessor.image_size),
         "channels": preprocessor.channels,
@@ -61,16 +73,22 @@ def describe_pictures(preprocessor):
 
 
 def check_picture_runner(path, run, preprocessor):
-    """Refuses a file whose pictures are of another size than the manifest beside it says."""
+    """Raise a ValueError if a model file has another input size than its preprocessor.
+
+    `run` is the `Runner` of the file `path`.
+    """
     _, *shape = next(iter(run.shapes.values()))
     sizes = shape if len(shape) == 3 else (None, None, None)
     names = ("rows in an image", "columns in an image", "channels")
-    there = (*preprocessor.image_size, preprocessor.channels)
-    check_sizes(path, [(MANIFEST, *each) for each in zip(names, there, sizes, strict=True)])
+    expected = (*preprocessor.image_size, preprocessor.channels)
+    check_sizes(path, [(MANIFEST, *each) for each in zip(names, expected, sizes, strict=True)])
 
 
 def find_grid(model, image_size):
-    """Return (rows, columns) of an encoder's cells: the stem, if any, and the patches say so."""
+    """Return the (rows, columns) of the grid of patches into which a model divides an image.
+
+    `image_size` is the (height, width) of the image.
+    """
     layers = {layer.name: layer for layer in model.layers}
     embedding = models.ImageEmbedding()
     if "stem" in layers:
@@ -80,14 +98,13 @@ def find_grid(model, image_size):
 
 
 def fit_image_size(examples, longer, settings):
-    """Return (height, width), shaped as pictures are on average, with `longer` as the longer side.
-
-    Both are multiples of the cells that the stem and the patches of a model make.
+    """Choose an image size (height, width) with the median aspect ratio of the examples.
 
     Args:
-        examples: list of `BoxedImage`.
-        longer: int, pixels.
-        settings: dict, keywords of `ka.models.object_detector`.
+        examples: examples with an attribute `size`, (height, width).
+        longer: int, the longer side.
+        settings: dict of arguments of `ka.models.object_detector`. Both sides are rounded to
+            multiples of the patch size in pixels, including the strides of the stem.
     """
     embedding = settings.get("embedding") or models.ImageEmbedding()
     cell = embedding.measure_patch(settings.get("patch_size", 16))
@@ -97,7 +114,7 @@ def fit_image_size(examples, longer, settings):
 
 
 def find_channels(examples):
-    """Return 1 where all pictures are arrays of one channel, else 3."""
+    """Return the number of channels: 1 if all images are arrays with one channel, else 3."""
     images = [example.image for example in examples]
     one = all(isinstance(image, np.ndarray) and image.shape[-1] == 1 for image in images)
     return 1 if one else 3

@@ -1,4 +1,4 @@
-"""Presets: trained models by name, found in folders, in a clone, or behind a URL."""
+"""Presets: folders with a trained task each, found by name on this machine or a web server."""
 
 import hashlib
 import logging
@@ -15,24 +15,25 @@ from keras_attention.files.fields import MOST_ID, Fields
 from keras_attention.files.io import make_workplace, move_into_place, parse_json, write_json
 from keras_attention.tasks.registry import HUB
 
-FOLDERS = "KERAS_ATTENTION_PRESETS"  # folders of presets, as PATH has them
-URL = "KERAS_ATTENTION_PRESETS_URL"  # of a folder of presets with an index.json
+FOLDERS = "KERAS_ATTENTION_PRESETS"  # environment variable with folders, separated as in PATH
+URL = "KERAS_ATTENTION_PRESETS_URL"  # environment variable with the URL of a folder of presets
 CACHE = "KERAS_ATTENTION_CACHE"
 INDEX = "index.json"
-CONFIG = "config.json"  # of a checkpoint
-WHEEL = pathlib.Path(__file__).resolve().parents[1] / "presets"  # where setup.py puts some
+CONFIG = "config.json"  # in the folder of a checkpoint
+WHEEL = pathlib.Path(__file__).resolve().parents[1] / "presets"  # filled by setup.py
 CLONE = pathlib.Path(__file__).resolve().parents[2] / "saved_models"
 ABOUT = ("task", "parameters", "score", "licence", "languages")
-SECONDS = 60  # without an answer
+SECONDS = 60  # a download fails after so many seconds without data
 MOST_BYTES = 1 << 34
 LOG = logging.getLogger(__name__)
 
 
 class PresetInfo(typing.NamedTuple):
-    """A line of `list_presets`.
+    """The description of a preset (a trained task in a folder), as returned by `list_presets`.
 
-    `score` is a dict of those on the test part, `size` the bytes of all its files, and `place` the
-    folder or URL it is in.
+    `task` is the name of the task, such as `"text_classifier"`. `score` is a dict of scores on the
+    test split. `size` is the total size of the files in bytes. `place` is the folder or the URL of
+    the preset. `parameters` and `licence` are None if the preset does not state them.
     """
 
     name: str
@@ -46,12 +47,16 @@ class PresetInfo(typing.NamedTuple):
 
 
 def list_presets():
-    """Return the presets that `from_preset` finds by name, a list of `PresetInfo`.
+    """List the trained tasks that `from_preset` can open by name, as a list of `PresetInfo`.
 
-    They are looked for in the folders that the environment variable `KERAS_ATTENTION_PRESETS` names
-    (as PATH does), in `saved_models/` of a clone, in the installed package, which has `digits-vit`
-    and `pos-tagger-en-ewt`, and behind `KERAS_ATTENTION_PRESETS_URL`. Of several with one name the
-    first counts.
+    Presets are searched in these places:
+
+    - the folders in the environment variable `KERAS_ATTENTION_PRESETS`, separated as in PATH,
+    - the folder `saved_models/`, if the package runs from a clone of its repository,
+    - the installed package, which contains `digits-vit` and `pos-tagger-en-ewt`,
+    - the URL in the environment variable `KERAS_ATTENTION_PRESETS_URL`.
+
+    If several presets have the same name, the first one is used.
 
     Example:
 
@@ -62,28 +67,28 @@ def list_presets():
         print(preset.name, preset.task, preset.score)
     ```
     """
-    found = {}
+    presets = {}
     for folder in _list_folders():
         for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if (path / manifest.MANIFEST).is_file() and path.name not in found:
+            if (path / manifest.MANIFEST).is_file() and path.name not in presets:
                 info = _describe(path)
                 if info["task"] is not None:
-                    found[path.name] = _make_info(path.name, info, str(path))
+                    presets[path.name] = _make_info(path.name, info, str(path))
     if url := os.environ.get(URL):
-        presets = _read_index(url)
-        for name in presets.values:
-            if name not in found:
-                entry = presets.object(name)
+        index = _read_index(url)
+        for name in index.values:
+            if name not in presets:
+                entry = index.object(name)
                 files = entry.object("files")
                 size = sum(files.object(f).whole("size", most=MOST_BYTES) for f in files.values)
-                found[name] = _make_info(name, {**entry.values, "size": size}, _join(url, name))
-    return list(found.values())
+                presets[name] = _make_info(name, {**entry.values, "size": size}, _join(url, name))
+    return list(presets.values())
 
 
 def find_preset(preset):
-    """Return the path of a preset: a path that exists, or of a name that `list_presets` has.
+    """Find a preset by its path or its name, and return the pathlib.Path of its folder or file.
 
-    One behind a URL is fetched into a cache, every file checked by its SHA-256.
+    A preset on a web server is downloaded to a cache, and the SHA-256 of every file is checked.
     """
     path = pathlib.Path(preset)
     if path.exists():
@@ -97,27 +102,30 @@ def find_preset(preset):
             presets = _read_index(url)
             if name in presets:
                 return _fetch(url, name, presets.object(name).object("files"))
-    raise ValueError(_say_what_there_is(preset, is_name))
+    raise ValueError(_describe_missing(preset, is_name))
 
 
 def is_checkpoint(preset):
-    """Return whether a preset is a checkpoint: `hf://...`, or a folder without our manifest."""
+    """Return whether `preset`, a str or path, is a Hugging Face checkpoint.
+
+    A checkpoint is `hf://...`, or a folder with `config.json` but without `manifest.json`.
+    """
     path = pathlib.Path(preset)
     by_files = (path / CONFIG).is_file() and not (path / manifest.MANIFEST).is_file()
     return str(preset).startswith(HUB) or by_files
 
 
-def _say_what_there_is(preset, is_name):
+def _describe_missing(preset, is_name):
     text = f"There is no file or folder {preset}"
     if not is_name:
         return f"{text}."
     names = ", ".join(info.name for info in list_presets()) or "none"
-    places = [*map(str, _list_folders()), *filter(None, [os.environ.get(URL)])]
+    folders = [*map(str, _list_folders()), *filter(None, [os.environ.get(URL)])]
     return (
         f"{text}, and no preset of that name. Presets in "
-        f"{', '.join(places) or 'no folder'}: {names}. More are in "
-        f"saved_models of a clone of keras_attention: let {FOLDERS} name that folder, or {URL} the "
-        "address of one."
+        f"{', '.join(folders) or 'no folder'}: {names}. More are in "
+        f"saved_models of a clone of keras_attention: set {FOLDERS} to that folder, or {URL} to "
+        "the URL of such a folder."
     )
 
 
@@ -127,9 +135,9 @@ def _list_folders():
 
 
 def _describe(folder):
-    """Return what a preset's files say about it, a dict of `ABOUT` and `size`."""
+    """Read the description of a preset from its files: a dict with the keys `size` and `ABOUT`."""
     try:
-        said = manifest.read_manifest(folder)
+        entries = manifest.read_manifest(folder)
         path = folder / "scores.json"
         scores = Fields.read(path).values if path.is_file() else {}
     except (OSError, ValueError):
@@ -137,64 +145,62 @@ def _describe(folder):
     test = scores.get("test")
     first = next(iter(test.values()), {}) if isinstance(test, dict) else {}
     return {
-        "task": said.get("task"),
-        "parameters": said.get("parameters"),
+        "task": entries.get("task"),
+        "parameters": entries.get("parameters"),
         "score": first if isinstance(first, dict) else {},
-        "licence": said.get("licence"),
-        "languages": said.get("languages_of_texts") or [],
+        "licence": entries.get("licence"),
+        "languages": entries.get("languages_of_texts") or [],
         "size": manifest.count_bytes(folder),
     }
 
 
-def _make_info(name, about, place):
+def _make_info(name, entries, place):
     return PresetInfo(
         name=name,
-        task=about["task"],
-        parameters=about.get("parameters"),
-        score=about.get("score") or {},
-        licence=about.get("licence"),
-        languages=tuple(about.get("languages") or ()),
-        size=about["size"],
+        task=entries["task"],
+        parameters=entries.get("parameters"),
+        score=entries.get("score") or {},
+        licence=entries.get("licence"),
+        languages=tuple(entries.get("languages") or ()),
+        size=entries["size"],
         place=place,
     )
 
 
-# Behind a URL. Not by keras.utils.get_file: a device without Keras fetches LiteRT presets, too.
+# Downloads. `keras.utils.get_file` is not used, because devices without Keras download LiteRT
+# presets, too.
 
 
 def write_index(folder):
-    """Writes `index.json` into a folder of presets, so that a web server can offer them.
+    """Write `index.json` to a folder of presets, so that a web server can offer the presets.
 
-    It has the size and the SHA-256 of every file. Put the folder behind any web server, and let
-    `KERAS_ATTENTION_PRESETS_URL` name it.
-
-    Args:
-        folder: path of a folder with a folder for each preset.
+    The index contains the size and the SHA-256 of every file. Copy the folder to any web server,
+    and set `KERAS_ATTENTION_PRESETS_URL` to its URL.
     """
     folder, presets = pathlib.Path(folder), {}
     for path in sorted(folder.iterdir()):
         if not (path / manifest.MANIFEST).is_file():
             continue
         files = sorted(file for file in path.rglob("*") if file.is_file())
-        about = _describe(path)
-        presets[path.name] = {name: about.get(name) for name in ABOUT} | {
+        entries = _describe(path)
+        presets[path.name] = {name: entries.get(name) for name in ABOUT} | {
             "files": {
                 file.relative_to(path).as_posix(): manifest.measure_file(file) for file in files
             }
         }
     if not presets:
-        raise ValueError(f"{folder} holds no preset: expected folders with a manifest.json.")
+        raise ValueError(f"{folder} has no preset: expected folders with a manifest.json.")
     write_json(folder / INDEX, {"presets": presets})
 
 
 def _read_index(url):
-    place = _join(url, INDEX)
-    content = _download(place)
+    address = _join(url, INDEX)
+    content = _download(address)
     try:
         index = parse_json(content.decode("utf-8"))
     except ValueError as error:
-        raise ValueError(f"{place} is no JSON ({error}): check {URL}.") from error
-    return Fields(place, index).object("presets")
+        raise ValueError(f"{address} is not JSON ({error}): check {URL}.") from error
+    return Fields(address, index).object("presets")
 
 
 def _join(url, *names):
@@ -202,42 +208,38 @@ def _join(url, *names):
     return f"{url.rstrip('/')}/{parts}"
 
 
-def _download(place):
-    if urllib.parse.urlsplit(place).scheme not in ("http", "https"):
-        raise ValueError(f"{URL}: {place} is no address that begins with http:// or https://.")
+def _download(address):
+    if urllib.parse.urlsplit(address).scheme not in ("http", "https"):
+        raise ValueError(f"{URL}: {address} must begin with http:// or https://.")
     try:
-        with urllib.request.urlopen(place, timeout=SECONDS) as answer:
+        with urllib.request.urlopen(address, timeout=SECONDS) as answer:
             return answer.read()
     except urllib.error.HTTPError as error:
-        raise ValueError(f"{place} answers {error.code} {error.reason}: check {URL}.") from error
+        raise ValueError(f"{address} answers {error.code} {error.reason}: check {URL}.") from error
     except OSError as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        raise ValueError(f"{place} cannot be reached ({reason}): check {URL}.") from error
-
-
-def _cache_folder(url):
-    """Where what is behind `url` is kept."""
-    given = os.environ.get(CACHE) or os.environ.get("XDG_CACHE_HOME")
-    cache = pathlib.Path(given).expanduser() if given else pathlib.Path.home() / ".cache"
-    return cache / "keras_attention" / "presets" / hashlib.sha256(url.encode()).hexdigest()[:16]
+        raise ValueError(f"{address} cannot be reached ({reason}): check {URL}.") from error
 
 
 def _fetch(url, name, files):
-    """Return the folder of a preset in the cache, with its files as the index has them."""
-    folder = _cache_folder(url) / name
-    wanted = {path: _read_entry(files, path) for path in files.values}
+    """Return the folder of a preset in the cache, after downloading its `files` if necessary."""
+    cache_path = os.environ.get(CACHE) or os.environ.get("XDG_CACHE_HOME")
+    cache = pathlib.Path(cache_path).expanduser() if cache_path else pathlib.Path.home() / ".cache"
+    url_hash = hashlib.sha256(url.encode()).hexdigest()[:16]
+    folder = cache / "keras_attention" / "presets" / url_hash / name
+    entries = {path: _read_entry(files, path) for path in files.values}
     if folder.is_dir():
-        if all(_is_right(folder / path, *entry) for path, entry in wanted.items()):
+        if all(_is_complete(folder / path, *entry) for path, entry in entries.items()):
             return folder
         shutil.rmtree(folder)
     LOG.info("fetching %s from %s", name, url)
     with make_workplace(folder) as new:
-        for path, (_, sha256) in wanted.items():
+        for path, (_, sha256) in entries.items():
             content = _download(_join(url, name, *path.split("/")))
-            if (found := hashlib.sha256(content).hexdigest()) != sha256:
+            if (actual := hashlib.sha256(content).hexdigest()) != sha256:
                 raise ValueError(
-                    f"{_join(url, name, path)} has the SHA-256 {found[:16]}..., and {INDEX} says "
-                    f"{sha256[:16]}...: it was damaged on the way, or changed. Nothing is kept."
+                    f"{_join(url, name, path)} has the SHA-256 {actual[:16]}..., and {INDEX} has "
+                    f"{sha256[:16]}...: it was damaged or changed. Nothing is written."
                 )
             (new / path).parent.mkdir(parents=True, exist_ok=True)
             (new / path).write_bytes(content)
@@ -246,15 +248,15 @@ def _fetch(url, name, files):
 
 
 def _read_entry(files, path):
-    """Return (size, SHA-256) of a file, after a check that it lies inside the preset."""
+    """Return (size, SHA-256) of a file in the index. Its path must be inside the preset."""
     parts = path.split("/")
     if any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts):
-        raise ValueError(f"{files.path}: {path!r} is no path inside a preset.")
+        raise ValueError(f"{files.path}: {path!r} is not a path inside a preset.")
     entry = files.object(path)
     return entry.whole("size", least=0, most=MOST_ID * 8), entry.text("sha256")
 
 
-def _is_right(path, size, sha256):
+def _is_complete(path, size, sha256):
     return (
         path.is_file() and path.stat().st_size == size and manifest.compute_sha256(path) == sha256
     )

@@ -1,4 +1,4 @@
-"""`QuestionAnswerer`: questions, contexts, and the words of a context that answer."""
+"""`QuestionAnswerer`: extracts the answer to a question from a context."""
 
 import typing
 
@@ -9,21 +9,21 @@ from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import blocks, models, visualization
 from keras_attention.data.preprocessors.answer_spans import locate_answer, place_in_window
 from keras_attention.files.io import number_errors, prefix_errors
-from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.interface import draw_map
 from keras_attention.tasks.runners import check_spelling
 from keras_attention.tasks.sentence_task import size_characters
 from keras_attention.tasks.task import Task
 from keras_attention.training.scores.answers import compute_answer_f1, find_threshold
 
-PICTURED = 24  # tokens of a question and its context whose picture is easy to read
-ROWS = 64  # windows that are scored at a time
+PICTURED = 24  # maximum number of tokens in a figure
+ROWS = 64  # windows per batch
 
 
 class FoundAnswer(typing.NamedTuple):
-    """An answer, and how likely the model finds it of all that it could give, from 0 to 1.
+    """An answer, and its probability among all possible answers, from 0 to 1.
 
-    It is the context from character `start` to before `end`. Where the context has no answer, the
-    text is empty, and both are None.
+    `answer` is `context[start:end]`. If the model finds no answer in the context, `answer` is an
+    empty string, and `start` and `end` are None.
     """
 
     answer: str
@@ -33,17 +33,20 @@ class FoundAnswer(typing.NamedTuple):
 
 
 class QuestionAnswerer(Task):
-    """Answers questions with words of a context.
+    """Extracts the answer to a question from a context (extractive question answering).
 
     Args:
-        model: functional `keras.Model`, a dict of `token_ids` and `segment_ids` (B, T), and what
-            else its preprocessor makes -> `start_logits` and `end_logits` (B, T), as
-            `ka.models.question_answerer`.
+        model: functional `keras.Model`, such as `ka.models.question_answerer`. Its input is a dict
+            with `token_ids` and `segment_ids`, both (B, T), and any other inputs that the
+            preprocessor makes. Its output is a dict with `start_logits` and `end_logits`, both
+            (B, T).
         preprocessor: `ka.data.QuestionPreprocessor`.
-        no_answer: bool, whether it may say that a context has no answer. The attribute of this name
-            may be set later: with False it answers every question.
-        threshold: float, by how much the logits of no answer have to be above those of the best
-            one for that.
+        no_answer: bool, whether `predict` may return that the context contains no answer. Set the
+            attribute of the same name to False to always get an answer.
+        threshold: float, a difference of logits. `predict` returns no answer if the score of "no
+            answer" exceeds the score of the best answer by more than `threshold`.
+        builder: str, the function that built the model, a name in the attribute `builders`. None
+            is the first.
 
     Example:
 
@@ -51,19 +54,19 @@ class QuestionAnswerer(Task):
     import keras_attention as ka
 
 
-    def ask(place):
-        context = f"The cat sat on the {place}, and slept."
-        answer = ka.data.Answer(place, context.index(place))
+    def ask(word):
+        context = f"The cat sat on the {word}, and slept."
+        answer = ka.data.Answer(word, context.index(word))
         return ka.data.Question("What did the cat sit on?", context, (answer,))
 
 
-    train = [ask(place) for place in ("mat", "hat", "chair", "table", "bed", "roof")] * 8
+    train = [ask(word) for word in ("mat", "hat", "chair", "table", "bed", "roof")] * 8
     task = ka.tasks.QuestionAnswerer.from_data(
         train, num_layers=1, num_heads=2, hidden_dim=16, dropout=0.0
     )
     task.fit(train, epochs=4, batch_size=4, learning_rate=0.02, verbose=False)
-    (found,) = task.predict([("What did the cat sit on?", "The cat sat on the shelf, and slept.")])
-    assert (found.answer, found.start, found.end) == ("shelf", 19, 24)
+    (answer,) = task.predict([("What did the cat sit on?", "The cat sat on the shelf, and slept.")])
+    assert (answer.answer, answer.start, answer.end) == ("shelf", 19, 24)
     ```
     """
 
@@ -79,14 +82,24 @@ class QuestionAnswerer(Task):
 
     @classmethod
     def make_parts(cls, data_set, recipe, builder):
-        no_answer = _lack_answers(data_set.train)
-        preprocessor = _build_preprocessor(data_set.train, recipe.data)
+        no_answer, options = _lack_answers(data_set.train), recipe.data
+        preprocessor = data.QuestionPreprocessor.build(
+            data_set.train,
+            min_count=options.min_count,
+            lowercase=options.lowercase,
+            characters=options.characters,
+            word_length=options.word_length,
+            maximum_length=options.max_length,
+            maximum_question=options.maximum_question,
+            maximum_answer=options.maximum_answer,
+            stride=options.stride,
+        )
         embedding = {"num_segments": 2, "exact_match": True}
         embedding["characters"] = size_characters(preprocessor)
         model = models.question_answerer(
             len(preprocessor.tokenizer), no_answer=no_answer, **recipe.list_keywords(**embedding)
         )
-        return model, preprocessor, dict(no_answer=no_answer)
+        return model, preprocessor, {"no_answer": no_answer}
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
@@ -101,25 +114,36 @@ class QuestionAnswerer(Task):
         return {"no_answer": self.no_answer, "threshold": self.threshold}
 
     def find_example(self, data_set):
-        """Return the first question of the data."""
-        every = data_set.test or data_set.dev or data_set.train
-        return every[0].question if every else self.example
+        """Return the first question of the test split, or of another split if test is empty.
+
+        `data_set` is a `DataSet` of `Question`.
+        """
+        examples = data_set.test or data_set.dev or data_set.train
+        return examples[0].question if examples else self.example
 
     def hold_out(self, train, dev, seed):
-        """Return (train, dev): without dev, a tenth of the contexts of train becomes it."""
+        """Return (train, dev). If `dev` is empty, questions are moved from `train` to `dev`.
+
+        Both are lists of `Question`. A tenth of the contexts is moved, each with all its questions.
+        `seed` is an int that determines the choice.
+        """
         if dev or not train:
             return train, dev
         held = data.Question.collect(train, seed=seed)
         return held.train, held.dev
 
     def adapt(self, data_set):
-        """Lets the model say that there is no answer, where it can and `data_set` has such."""
+        """Set `no_answer` to True if the dataset has questions without an answer.
+
+        Raises:
+            ValueError: the model was built without a score for "no answer".
+        """
         if self.no_answer or not _lack_answers(data_set.train):
             return ()
         span = next(x for x in self.model.layers if isinstance(x, blocks.SpanLogits))
         if not span.no_answer:
             raise ValueError(
-                "Some of the questions have no answer, and the model always gives one: leave them "
+                "Some of the questions have no answer, and the model always gives one. Leave them "
                 "out, or make a new model with from_data."
             )
         self.no_answer = True
@@ -127,18 +151,19 @@ class QuestionAnswerer(Task):
         return ()
 
     def make_training_batches(self, examples, recipe):
-        """Make batches of windows with their answers.
+        """Return shuffled batches of windows of the contexts, with the position of each answer.
 
-        Windows without one are left out where the model always gives an answer.
+        `examples` is a list of `Question`, and `recipe` a `Recipe`, the hyperparameters. If
+        `no_answer` is False, windows without an answer are skipped.
         """
-        windows, places = self._encode_all(examples, "The train part")
+        windows, spans = self._encode_all(examples, "The train part")
         if not self.no_answer:
-            kept = [i for i, (first, _) in enumerate(places) if first >= 0]
-            windows, places = [windows[i] for i in kept], [places[i] for i in kept]
+            answered = [i for i, (first, _) in enumerate(spans) if first >= 0]
+            windows, spans = [windows[i] for i in answered], [spans[i] for i in answered]
         if not windows:
-            raise ValueError("None of the questions has an answer in what the model sees of it.")
+            raise ValueError("No question has an answer in the part of its context that is read.")
         options = {"shuffle": True, "seed": recipe.seed}
-        pairs = list(zip(windows, places, strict=True))
+        pairs = list(zip(windows, spans, strict=True))
         return data.batches(pairs, self.preprocessor, recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
@@ -151,22 +176,27 @@ class QuestionAnswerer(Task):
         return self.preprocessor.encode(question.question, question.context)
 
     def _encode_all(self, examples, where):
-        """Return all windows of questions, and the (first, last) places of their answers there.
+        """Split the contexts of questions into windows that fit the model, and locate the answers.
 
-        Of several answers it is the one that most people gave. Windows without an answer have the
-        first place, which says so, or -1 where there always is one.
+        If a question has several answers, the most frequent one is used.
+
+        Returns:
+            A list of windows, and a list with the (first, last) token positions of the answer in
+            each window. For a window without an answer this is (0, 0), the position that means "no
+            answer", or (-1, -1) if `no_answer` is False.
         """
-        windows, places, nothing = [], [], (0, 0) if self.no_answer else (-1, -1)
+        windows, spans, no_span = [], [], (0, 0) if self.no_answer else (-1, -1)
         with prefix_errors(where):
-            found = number_errors("Question", examples, self._encode)
-            for question, encoded in zip(examples, found, strict=True):
-                answer = _choose_answer(question.answers)
+            encodings = number_errors("Question", examples, self._encode)
+            for question, encoded in zip(examples, encodings, strict=True):
+                counts = {answer: question.answers.count(answer) for answer in question.answers}
+                answer = max(counts, key=counts.get, default=None)
                 tokens = answer and locate_answer(encoded.spans, answer)
                 for window in encoded.windows:
-                    found = place_in_window(window, tokens) if tokens else None
                     windows.append(window)
-                    places.append(found or nothing)
-        return windows, places
+                    span = place_in_window(window, tokens) if tokens else None
+                    spans.append(span or no_span)
+        return windows, spans
 
     def make_metrics(self):
         longest = self.preprocessor.maximum_answer
@@ -176,12 +206,15 @@ class QuestionAnswerer(Task):
         return training.SpanCrossentropy(label_smoothing=recipe.label_smoothing)
 
     def tune(self, examples):
-        """Chooses the threshold of no answer for the highest F1 on examples."""
+        """Choose the `threshold` with the highest F1 on questions of the development split.
+
+        `examples` is a list of `Question`.
+        """
         if not (self.no_answer and examples):
             return
-        found = self._search(examples, "The dev part")
+        results = self._search(examples, "The dev part")
         scores, missing = [], []
-        for question, (best, null, _) in zip(examples, found, strict=True):
+        for question, (best, null, _) in zip(examples, results, strict=True):
             text = question.context[best.start : best.end]
             answers = [answer.text for answer in question.answers] or [""]
             scores.append(
@@ -191,10 +224,14 @@ class QuestionAnswerer(Task):
         self.threshold = round(find_threshold(scores, missing)[0], 6)
 
     def compute_scores(self, examples, where):
-        """Return exact match and F1; where some have no answer, by the script of SQuAD 2.0."""
+        """Compute exact match and F1 as in the official SQuAD script.
+
+        The script is that of version 2.0 if some questions have no answer, and otherwise 1.1.
+        `examples` is a list of `Question`. Error messages begin with `where`, a str.
+        """
         if not examples:
             return {}
-        texts = [found.answer for found in self._answer(examples, where)]
+        texts = [answer.answer for answer in self._answer(examples, where)]
         answers = [[answer.text for answer in question.answers] for question in examples]
         version = "1.1" if all(answers) else "2.0"
         scores = training.score_answers(texts, answers, version=version)
@@ -204,21 +241,25 @@ class QuestionAnswerer(Task):
         check_spelling(path, run.inspection, self.preprocessor)
 
     def predict(self, inputs):
-        """Return the answers to questions.
+        """Answer each question.
 
         Args:
-            inputs: list of (question, context), two str, or of `ka.data.Question`.
+            inputs: list of `ka.data.Question`, or of tuples (question, context) of two str.
 
         Returns:
-            For each a `FoundAnswer`.
+            A list with a `FoundAnswer` for each question.
         """
         check_many(inputs, "text", of="(question, context)")
-        return self._answer([_as_question(given) for given in inputs], "The inputs")
+        return self._answer([_as_question(pair) for pair in inputs], "The inputs")
+
+    def check_inputs(self, inputs):
+        check_many(inputs, "text", of="(question, context)")
+        list(number_errors("Question", [_as_question(pair) for pair in inputs], self._encode))
 
     def _answer(self, questions, where):
         answers = []
-        found = self._search(questions, where)
-        for question, (best, null, total) in zip(questions, found, strict=True):
+        results = self._search(questions, where)
+        for question, (best, null, total) in zip(questions, results, strict=True):
             if null is not None and null - best.score > self.threshold:
                 answers.append(FoundAnswer("", float(np.exp(null - total)), None, None))
                 continue
@@ -228,78 +269,54 @@ class QuestionAnswerer(Task):
         return answers
 
     def _search(self, questions, where):
-        """Return what `search_span` finds for each question."""
+        """Find the most probable answer to each question: return the results of `search_span`."""
         with prefix_errors(where):
             encoded = list(number_errors("Question", questions, self._encode))
         windows = [(i, w) for i, one in enumerate(encoded) for w in range(len(one.windows))]
-        windows.sort(key=lambda at: len(encoded[at[0]].windows[at[1]].tokens))
+        windows.sort(key=lambda pair: len(encoded[pair[0]].windows[pair[1]].tokens))
         logits = {}
         for k in range(0, len(windows), ROWS):
             batch = windows[k : k + ROWS]
             outputs = self.runner(
                 self.preprocessor.stack([encoded[i].windows[w] for i, w in batch])
             )
-            both = zip(outputs["start_logits"], outputs["end_logits"], strict=True)
-            logits |= dict(zip(batch, both, strict=True))
+            pairs = zip(outputs["start_logits"], outputs["end_logits"], strict=True)
+            logits |= dict(zip(batch, pairs, strict=True))
         options = {"maximum_answer": self.preprocessor.maximum_answer, "no_answer": self.no_answer}
-        found = []
+        results = []
         for i, one in enumerate(encoded):
             starts, ends = zip(*(logits[i, w] for w in range(len(one.windows))), strict=True)
-            found.append(data.search_span(starts, ends, one, **options))
-        return found
+            results.append(data.search_span(starts, ends, one, **options))
+        return results
 
     def attention(self, example, path=None):
         question = _as_question(example)
-        (found,) = self.predict([question])
+        (answer,) = self.predict([question])
         window = self.preprocessor.encode(question.question, question.context).windows[0]
         with visualization.record_attention(self.model) as maps:
             self.model(self.preprocessor.stack([window]))
-        layer, weights = list(maps.items())[-1]
         tokens = list(window.tokens)
-        figure = visualization.attention_map(
-            weights[:, :, :PICTURED, :PICTURED],
-            tokens[:PICTURED],
-            title=f"{layer}: what each token looked at; the answer: {found.answer or 'none'}",
-            path=path,
-        )
-        return AttentionMaps(dict(maps), tokens, tokens, figure)
+        caption = f"what each token attended to; answer: {answer.answer or 'none'}"
+        return draw_map(maps, tokens, tokens, caption, path, most=PICTURED)
 
     def find_pictured(self, data_set):
-        """Return a short question."""
-        every = (data_set.test or data_set.dev)[:500]
-        return min(every, key=lambda q: len(q.question + q.context))
+        """Return the shortest question with its context, a `Question`, from a `DataSet`.
+
+        `data_set` is the dataset. The first 500 questions of the test split are compared, or of the
+        development split if test is empty.
+        """
+        examples = (data_set.test or data_set.dev)[:500]
+        return min(examples, key=lambda q: len(q.question + q.context))
 
 
-def _build_preprocessor(questions, options):
-    """Build the `QuestionPreprocessor` of a recipe, of questions to train on."""
-    return data.QuestionPreprocessor.build(
-        questions,
-        min_count=options.min_count,
-        lowercase=options.lowercase,
-        characters=options.characters,
-        word_length=options.word_length,
-        maximum_length=options.max_length,
-        maximum_question=options.maximum_question,
-        maximum_answer=options.maximum_answer,
-        stride=options.stride,
-    )
-
-
-def _as_question(given):
-    """Return a `Question` of one, or of a pair of texts."""
-    if isinstance(given, data.Question):
-        return given
-    if isinstance(given, str) or len(given) != 2 or not all(isinstance(x, str) for x in given):
-        raise ValueError(f"{given!r:.60} is no question with its context: expected two texts.")
-    return data.Question(*given)
+def _as_question(pair):
+    """Return a `Question` unchanged, or convert a tuple (question, context) to one."""
+    if isinstance(pair, data.Question):
+        return pair
+    if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(x, str) for x in pair):
+        raise ValueError(f"{pair!r:.60} is not a question: expected (question, context), two str.")
+    return data.Question(*pair)
 
 
 def _lack_answers(questions):
-    """Return whether some of the questions have no answer in their context."""
     return any(not question.answers for question in questions)
-
-
-def _choose_answer(answers):
-    """Return the `Answer` that most people gave, the first of those; None where there is none."""
-    counts = {answer: answers.count(answer) for answer in answers}
-    return max(counts, key=counts.get, default=None)

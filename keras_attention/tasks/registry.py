@@ -1,11 +1,12 @@
-"""The classes of tasks by the names of their builders: a new task is a file, and a line here.
+"""The table of task names and their classes. To add a task, add a file and a line in `TASKS`.
 
-A task whose models another task's builder makes has a name of its own, and a line in `MADE_BY`.
+A task has the name of the function in `ka.models` that makes its models. If two tasks share this
+function, one of them has another name, and a line in `MADE_BY`.
 """
 
 import importlib
 
-HUB = "hf://"  # in front of an id of Hugging Face, in the place of a preset
+HUB = "hf://"  # prefix of the names of Hugging Face checkpoints
 TASKS = {
     "causal_language_model": "causal_lm.CausalLM",
     "constituency_parser": "constituency_parser.ConstituencyParser",
@@ -22,22 +23,23 @@ TASKS = {
     "speech_to_text": "speech_to_text.SpeechToText",
     "text_classifier": "text_classifier.TextClassifier",
     "vision_transformer": "image_classifier.ImageClassifier",
-    "image_generator": "image_generator.ImageGenerator",  # behind what its data are for, too
+    # This must follow `vision_transformer`, because `find_task_by_examples` returns the first.
+    "image_generator": "image_generator.ImageGenerator",
 }
 MADE_BY = {"image_generator": "causal_language_model", "multi_label_classifier": "text_classifier"}
 
 
 def get_task_class(builder):
-    """Return the class of a task, by its name in `TASKS`."""
+    """Import and return the class of a task. `builder` is its name, a key of `TASKS`."""
     module, name = TASKS[builder].split(".")
     return getattr(importlib.import_module(f"keras_attention.tasks.{module}"), name)
 
 
 def get_builder(task):
-    """Return the name in `ka.models` of the function that makes the models of a task."""
+    """Return the name of the function in `ka.models` that makes models for the task name `task`."""
     return MADE_BY.get(task, task)
 
 
 def find_task_by_examples(kind):
-    """Find the first builder whose task takes examples of the class `kind`; None without one."""
+    """Return the name of the first task for examples of the class `kind`, or None."""
     return next((name for name in TASKS if kind is get_task_class(name).example_kind), None)

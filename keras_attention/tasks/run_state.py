@@ -1,4 +1,4 @@
-"""The state of a training on disk, so that an interruption costs one epoch at most."""
+"""The state of a training run on disk, for resuming it after an interruption."""
 
 import contextlib
 import io
@@ -22,14 +22,14 @@ WEIGHTS, METADATA = "latest.weights.h5", "training_metadata.json"
 
 
 class Backup(keras.callbacks.BackupAndRestore):
-    """`keras.callbacks.BackupAndRestore` that survives being interrupted while it writes.
+    """A `keras.callbacks.BackupAndRestore` that can safely be interrupted while it writes.
 
-    Keras's own writes over the state it would have to go back to; Ctrl-C in that moment leaves a
-    file that opens but lacks weights. Here every finished epoch has a folder of its own, made
-    under another name and renamed, and the one before goes when the new one is there.
+    Keras overwrites its only backup. An interruption at this moment destroys the backup. This
+    callback writes the state after each epoch to a new folder with a temporary name, renames the
+    folder, and only then deletes the previous folder.
 
     Args:
-        folder: where the states are kept.
+        folder: path of the folder for the states.
     """
 
     def __init__(self, folder):
@@ -45,11 +45,11 @@ class Backup(keras.callbacks.BackupAndRestore):
         shutil.copytree(states[-1], self.work)
         try:
             super().on_train_begin(logs)
-        except Exception as error:  # HDF5, JSON and Keras each have errors of their own
-            raise _damaged(states[-1], error) from error
+        except Exception as error:  # HDF5, JSON and Keras raise errors of different classes
+            raise _report_damage(states[-1], error) from error
         epoch = keras_internals.first_epoch(self.model)
         if not isinstance(epoch, int):
-            raise _damaged(states[-1], f"it says epoch {epoch!r}")
+            raise _report_damage(states[-1], f"it has the epoch {epoch!r}")
         shutil.rmtree(self.work)
 
     def on_epoch_end(self, epoch, logs=None):
@@ -68,7 +68,7 @@ class Backup(keras.callbacks.BackupAndRestore):
 
 
 class _Buffer(io.BytesIO):
-    """A file in memory that has a name, which Keras asks for."""
+    """A file in memory with a name. `str` returns the name, because Keras gets it in this way."""
 
     def __init__(self, name):
         super().__init__()
@@ -79,9 +79,10 @@ class _Buffer(io.BytesIO):
 
 
 def save_weights(model, path):
-    """`model.save_weights(path)` in one move; where there is no room for it, an OSError.
+    """Save weights like `model.save_weights(path)`, but never leave an incomplete file.
 
-    HDF5 itself, when the disk is full, takes the process down with it: it writes into memory.
+    HDF5 writes to memory first, because HDF5 would abort the process if the disk is full. In that
+    case an OSError is raised.
     """
     buffer = _Buffer(path.name)
     model.save_weights(buffer)
@@ -89,34 +90,34 @@ def save_weights(model, path):
 
 
 def load_weights(model, path):
-    """Reads the file of `save_weights`; a damaged one is a ValueError that names it."""
+    """Load weights from a file that `save_weights` wrote. Raise a ValueError if it is damaged."""
     try:
         model.load_weights(path)
-    except Exception as error:  # HDF5 and Keras each have errors of their own
-        raise _damaged(path, error) from error
+    except Exception as error:  # HDF5 and Keras raise errors of different classes
+        raise _report_damage(path, error) from error
 
 
-def _damaged(path, reason):
+def _report_damage(path, reason):
     reason = next(iter(str(reason).strip().splitlines()), "")
     return ValueError(
-        f"{path} is damaged, so that the training cannot go on from there ({reason[:200]}). "
-        "Delete the folder that the run was to fill, and start anew."
+        f"{path} is damaged, so that the training cannot resume ({reason[:200]}). Delete the "
+        "folder of the run, and start again."
     )
 
 
 class KeepBest(keras.callbacks.Callback):
-    """Keeps the weights of the epoch with the best `monitor`, across interruptions.
+    """Saves the weights of the epoch with the best score, also if training is interrupted.
 
-    Of epochs with the same score, the one with the lowest loss is the best: on a small development
-    set scores are coarse, and the first to reach one is seldom the best to generalise.
+    `keras.callbacks.ModelCheckpoint` forgets the best score when training resumes, and would then
+    replace the best weights by those of the next epoch.
 
-    `keras.callbacks.ModelCheckpoint` forgets its best score when training is resumed, and would
-    replace the best weights by those of the first epoch after the interruption.
+    If several epochs have the same score, the epoch with the lowest loss is the best. Equal scores
+    are common on a small development set, and the first of these epochs rarely generalizes best.
 
     Args:
-        path: pathlib.Path, the weights file; the score lies beside it as JSON.
+        path: pathlib.Path of the weights file. The score is saved in the same folder as JSON.
         monitor: str, the name of a metric on the development set.
-        lower_is_better: bool, whether the best is the lowest, as of perplexity.
+        lower_is_better: bool, whether lower values are better, as for perplexity.
     """
 
     def __init__(self, path, monitor, lower_is_better=False):
@@ -138,7 +139,7 @@ class KeepBest(keras.callbacks.Callback):
 
 
 class Best(typing.NamedTuple):
-    """What `KeepBest` noted: the best score, the loss beside it, and the epoch of both, from 1."""
+    """The best score of a training run, and the loss and number (from 1) of its epoch."""
 
     score: float
     loss: float
@@ -146,25 +147,22 @@ class Best(typing.NamedTuple):
 
 
 def find_note(path):
-    """Return the path of the note beside the weights of the best epoch."""
+    """Return the path of the JSON file with the score of the best epoch, next to its weights."""
     return path.with_name("best.json")
 
 
 def read_best(path):
-    """Read the `Best` beside the weights that `KeepBest` keeps in `path`."""
+    """Return the `Best` of a run: the score of the weights that `KeepBest` saved at `path`."""
     fields = Fields.read(find_note(path))
     score, loss = (fields.number(name, finite=False) for name in ("score", "loss"))
     return Best(score, loss, fields.whole("epoch", most=MOST_EPOCHS))
 
 
 class KeepHistory(keras.callbacks.Callback):
-    """Keeps the numbers of every epoch in a file, across interruptions.
-
-    Args:
-        path: pathlib.Path, the JSON file: a list with a dict for each epoch.
+    """Saves the metrics of every epoch in a JSON file, also if training is interrupted.
 
     Attributes:
-        epochs: that list.
+        epochs: list with a dict of metrics for each epoch.
     """
 
     def __init__(self, path):
@@ -184,10 +182,10 @@ class KeepHistory(keras.callbacks.Callback):
 
 
 def read_history(path):
-    """Return the list that `KeepHistory` wrote: a dict of numbers for each epoch."""
+    """Read a file of `KeepHistory`, and return a list with a dict of metrics for each epoch."""
     history = read_json(path)
     if not isinstance(history, list):
-        raise ValueError(f"{path} holds {quote_value(history)}: expected a list of epochs.")
+        raise ValueError(f"{path} contains {quote_value(history)}: expected a list of epochs.")
     for k, epoch in enumerate(history):
         fields = Fields(path, epoch, f"[{k}]")
         for name in ("epoch", "seconds", *epoch):
@@ -197,8 +195,11 @@ def read_history(path):
 
 @contextlib.contextmanager
 def averages_in_place(model):
-    """Inside, the model's weights are their running averages, where its optimizer keeps them."""
-    if not getattr(getattr(model, "optimizer", None), "use_ema", False):
+    """Context manager: inside, the weights of `model` are their moving averages over training.
+
+    Without moving averages in the optimizer, nothing changes.
+    """
+    if not (model.compiled and model.optimizer.use_ema):
         yield
         return
     swap = keras.callbacks.SwapEMAWeights()

@@ -1,4 +1,4 @@
-"""Model files of every format as functions: loaded, scored, and checked against their sidecars."""
+"""Models of every file format as functions, and checks that they match files in their folder."""
 
 import numpy as np
 
@@ -14,40 +14,44 @@ from keras_attention.files.manifest import (
     read_preprocessing,
 )
 
-ROWS = 64  # texts that are computed at a time
+ROWS = 64  # examples per batch
 
 
 def load_runner(path, name=None):
-    """Like `ka.export.load`, and files with a fixed batch or length take any that fits, too.
+    """Load a signature (a named function in a model file) as a `PaddedRunner`.
+
+    If the file has fixed shapes, the function pads smaller inputs.
 
     Args:
-        name: str, of the signature; None for the first.
+        path: path of a Keras, LiteRT or SavedModel file.
+        name: str, the name of the signature. None selects the first signature.
     """
     run = export.load(path, name)
     inspection = export.inspect(path)
-    signature = next(found for found in inspection.signatures if name in (None, found.name))
+    signature = next(one for one in inspection.signatures if name in (None, one.name))
     shapes = {tensor.name: tensor.shape for tensor in signature.inputs}
     return PaddedRunner(run, shapes, inspection)
 
 
 def wrap_model(model, path=None):
-    """Return a Keras model in memory as `load_runner` gives a file.
+    """Return a `PaddedRunner` that runs a Keras model in memory.
 
-    Args:
-        path: the file that it was loaded from, or None.
+    `path` is the file that the model was loaded from, which is inspected, or None.
     """
     run = Keras(path or model.name, model=model)
     return PaddedRunner(run, run.shapes, path and inspect_model(model, path))
 
 
 class PaddedRunner:
-    """A runner that pads inputs to the file's fixed shapes, and cuts the outputs back.
+    """A function that runs a model: it pads inputs to fixed shapes, and crops the outputs.
+
+    If a batch is larger than the model accepts, it is split.
 
     Attributes:
-        shapes: dict, input -> its shape; None for an axis that is free.
-        inspection: of the file, or None.
-        padding_id: int, what is put behind `"token_ids"` and `"source_ids"`; other inputs get
-            zeros.
+        shapes: dict from the name of an input to its shape, with None for a dynamic axis.
+        inspection: `Inspection`, the inputs and outputs of the file, or None for a model in memory.
+        padding_id: int, the padding value for `"token_ids"` and `"source_ids"`. Other inputs are
+            padded with zeros.
     """
 
     padding_id = 0
@@ -59,58 +63,59 @@ class PaddedRunner:
         inputs = {name: np.asarray(array) for name, array in inputs.items()}
         first = next(iter(inputs.values()))
         rows, length = first.shape[:2]
-        step = self._batch or rows
+        step = next(iter(self.shapes.values()))[0] or rows
         parts = []
         for start in range(0, rows, step):
             part = {
                 name: self._fit(name, array[start : start + step]) for name, array in inputs.items()
             }
-            kept = min(step, rows - start)
-            parts.append({name: out[:kept] for name, out in self.run(part).items()})
+            count = min(step, rows - start)
+            parts.append({name: out[:count] for name, out in self.run(part).items()})
         joined = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
         if first.dtype.kind != "i":
             return joined
         return {name: out[:, :length] if out.ndim > 2 else out for name, out in joined.items()}
 
-    @property
-    def _batch(self):
-        return next(iter(self.shapes.values()))[0]
-
     def _fit(self, name, array):
-        """`array` with padding behind it where the file wants more."""
+        """Pad `array` to the shape of the input `name`. Raise a ValueError if it is larger."""
         missing = []
-        for axis, wanted in enumerate(self.shapes[name]):
+        for axis, limit in enumerate(self.shapes[name]):
             size = array.shape[axis]
-            if wanted is not None and size > wanted:
+            if limit is not None and size > limit:
                 raise ValueError(
-                    f"{self.run.path} takes {name} of at most {wanted} along axis {axis}; this "
+                    f"{self.run.path} takes {name} of at most {limit} along axis {axis}, and this "
                     f"one has {size}. Split it, or export again with a larger sequence_length=."
                 )
-            missing.append((0, 0 if wanted is None else wanted - size))
+            missing.append((0, 0 if limit is None else limit - size))
         padding = self.padding_id if name in ("token_ids", "source_ids") else 0
         return np.pad(array, missing, constant_values=padding)
 
 
 def softmax(logits):
-    """Probabilities (..., L) of logits (..., L)."""
+    """Convert logits (..., L) to probabilities (..., L) with a softmax over the last axis."""
     shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return shares / shares.sum(axis=-1, keepdims=True)
 
 
 def compute_logits(run, inputs):
-    """Return the first output of `run` for a dict of arrays, or the only array it takes."""
+    """Run a model on a batch, and return its first output, an array.
+
+    `run` is a `PaddedRunner`. `inputs` is a dict of arrays, or an array for a model with one input.
+    """
     inputs = inputs if isinstance(inputs, dict) else {next(iter(run.inputs)): inputs}
     return next(iter(run(inputs).values()))
 
 
 def compute_each(run, preprocessor, examples, lengths):
-    """Compute the logits of each example, as a list. Examples of similar length share a batch.
+    """Run a model on a list of examples, and return a list with the logits of each.
+
+    Examples of similar length share a batch.
 
     Args:
-        run: function of `load_runner`: dict of arrays -> dict of arrays.
-        preprocessor: function of a list of examples, which gives the inputs of the model.
-        examples: list.
-        lengths: list of int, how many tokens each has.
+        run: `PaddedRunner`.
+        preprocessor: function that converts a list of examples to inputs.
+        examples: list of examples.
+        lengths: list of int, the number of tokens of each example.
     """
     return map_batches(
         lambda batch: compute_logits(run, preprocessor(batch)), examples, lengths, ROWS
@@ -118,13 +123,17 @@ def compute_each(run, preprocessor, examples, lengths):
 
 
 def map_batches(function, examples, lengths, rows):
-    """Return the results of a function of lists of examples, in the order of the examples.
+    """Apply a function to batches of examples of similar length.
 
     Args:
-        function: gives one result for each example of a list.
-        examples: list.
-        lengths: list of int, of each example: those of similar length share a call.
-        rows: int, how many examples share a call at most.
+        function: function that accepts a list of examples, and returns a sequence with a result for
+            each.
+        examples: list of examples.
+        lengths: list of int, the length of each example.
+        rows: int, the maximum number of examples in a batch.
+
+    Returns:
+        A list of results, in the order of `examples`.
     """
     order, results = np.argsort(lengths, kind="stable"), [None] * len(examples)
     for k in range(0, len(order), rows):
@@ -135,12 +144,12 @@ def map_batches(function, examples, lengths, rows):
 
 
 def score_batches(run, batches, metrics):
-    """Runs every batch and returns {metric name: score}, which is empty without batches.
+    """Evaluate metrics on batches, and return {metric name: score}.
 
     Args:
-        run: function of `load_runner`: dict of arrays -> dict of arrays.
-        batches: tf.data.Dataset of (inputs, labels), or None; inputs are a dict, or one array.
-        metrics: functions that make Keras metrics of labels and logits.
+        run: `PaddedRunner`.
+        batches: `tf.data.Dataset` of (inputs, labels). If it is None, the result is {}.
+        metrics: list of functions that make Keras metrics of labels and logits.
     """
     if batches is None:
         return {}
@@ -153,67 +162,73 @@ def score_batches(run, batches, metrics):
 
 
 def check_sizes(path, sizes):
-    """Refuses files beside a model that are of another one: predictions would be of other things.
+    """Check that the sizes of a model match other files in its folder, such as vocabularies.
 
     Args:
-        path: the model file.
-        sizes: (name of the file beside it, what it has, how many, how many the model has); a
-            number of the model that is None is not known.
+        path: pathlib.Path of the model file.
+        sizes: list of tuples (name of the other file, unit, size in this file, size in the model).
+            If the size in the model is None, it is not checked.
+
+    Raises:
+        ValueError: two sizes differ.
     """
-    for name, what, there, wanted in sizes:
-        if wanted is not None and there != wanted:
+    for name, unit, size, model_size in sizes:
+        if model_size is not None and size != model_size:
             raise ValueError(
-                f"{path.parent / name} has {there} {what}, and {path.name} beside it was made with "
-                f"{wanted}: they are of different models, or damaged. Put the right files together."
+                f"{path.parent / name} has {size} {unit}, and {path.name} beside it was made with "
+                f"{model_size}: they belong to different models, or are damaged. Put the right "
+                "files together."
             )
 
 
-def check_spelling(path, found, preprocessor, labels=None):
-    """Refuses a file of other words or characters than those of the preprocessor beside it.
+def check_spelling(path, inspection, preprocessor, labels=None):
+    """Raise a ValueError if a model has other numbers of words or characters than its preprocessor.
 
-    Args:
-        path: the model file.
-        found: what `ka.export.inspect` finds in it.
-        preprocessor: one with `characters`, which may be None.
-        labels: int, how many classes there should be, or None.
+    `inspection` describes the model file `path`. `labels` is the expected number of classes, or
+    None to skip this check.
     """
     characters = preprocessor.characters
     spelling = {} if characters is None else {"character_ids": len(characters)}
     check_input_sizes(
-        found,
+        inspection,
         labels=labels,
         vocabularies={"token_ids": preprocessor.vocabulary_size, **spelling},
         lengths={name: preprocessor.word_length for name in spelling},
     )
-    inputs = {tensor.name for signature in found.signatures for tensor in signature.inputs}
+    inputs = {tensor.name for signature in inspection.signatures for tensor in signature.inputs}
     if (characters is not None) != ("character_ids" in inputs):
-        sees = "spelling" if "character_ids" in inputs else "no spelling"
+        has = "character inputs" if "character_ids" in inputs else "no character inputs"
         raise ValueError(
-            f"{path.parent / MANIFEST}: preprocessing.characters is not of {path.name} beside it, "
-            f"which sees {sees}. Put the right files together."
+            f"{path.parent / MANIFEST}: preprocessing.characters does not belong to {path.name} "
+            f"beside it, which has {has}. Put the right files together."
         )
 
 
 def check_labels(folder, manifest, labels):
-    """Refuses labels in a file that are not those in the manifest beside it."""
+    """Raise a ValueError if `labels`, from `labels.txt`, differ from those in `manifest.json`.
+
+    `labels` is a `Labels`, `folder` the path of both files, and `manifest` the content of
+    `manifest.json`, a dict.
+    """
     if list(labels.names) != manifest["labels"]:
         raise ValueError(
-            f"{folder / 'labels.txt'} and {folder / MANIFEST} name different "
-            "labels: they are of different models, or damaged. Put the right files together."
+            f"{folder / 'labels.txt'} and {folder / MANIFEST} name different labels: they belong "
+            "to different models, or are damaged. Put the right files together."
         )
 
 
 def check_vocabularies(path, classes, limits):
-    """Refuses a vocabulary that has not as many tokens as the model in `path`.
+    """Raise a ValueError if a model file has other numbers of tokens than the files next to it.
+
+    A model from a checkpoint is not checked, because it may have more ids than its tokenizer.
 
     Args:
-        path: the model file. One that began as a checkpoint may have room for more ids than its
-            tokenizer gives.
-        classes: int, how many tokens the model writes, or None.
-        limits: dict, name of an input -> how many ids it knows, where that is known.
+        path: pathlib.Path of the model file.
+        classes: int, the number of tokens that the model can generate. None skips this check.
+        limits: dict from the name of an input to its number of ids.
     """
-    said = read_manifest(path.parent).get(PREPROCESSING)
-    if isinstance(said, dict) and "tokenizer" in said:
+    entry = read_manifest(path.parent).get(PREPROCESSING)
+    if isinstance(entry, dict) and "tokenizer" in entry:
         return
     config = read_preprocessing(path.parent, "generator")
     preprocessor = SequencePreprocessor.load(path.parent)

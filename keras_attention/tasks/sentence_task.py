@@ -1,6 +1,4 @@
-"""`SentenceTask`: what tasks share whose inputs are sentences, a word at a time."""
-
-from functools import partial
+"""`SentenceTask`: the base class of tasks whose inputs are sentences of tokens."""
 
 from keras_attention import data
 from keras_attention.core.checks import check_many, check_whole_number
@@ -10,18 +8,14 @@ from keras_attention.tasks.length_limit import LengthLimit
 from keras_attention.tasks.runners import check_labels, check_spelling
 from keras_attention.tasks.task import Task
 
-PICTURED = range(7, 15)  # tokens of a sentence whose picture is easy to read
+PICTURED = range(7, 15)  # numbers of tokens for which the attention map is easy to read
 
 
 class SentenceTask(Task):
-    """A task of sentences of words, with labels for words.
+    """Base class of tasks that make a prediction for each token of a sentence, such as tagging.
 
-    Longer sentences than `maximum_length` are neither trained on nor scored, and their number is
-    printed. `predict` refuses them.
-
-    Args:
-        model, preprocessor: as those of the task.
-        maximum_length: int, the tokens of a sentence at most.
+    Sentences with more than `maximum_length` tokens are skipped in training and scoring, and a
+    message reports their number. `predict` raises a ValueError for them.
     """
 
     example = "The cat sat"
@@ -41,6 +35,10 @@ class SentenceTask(Task):
     def settings(self):
         labels = list(self.preprocessor.labels.names)
         return {"labels": labels, "maximum_length": self.maximum_length}
+
+    @classmethod
+    def load_preprocessor(cls, folder, manifest):
+        return data.TaggerPreprocessor.load(folder)
 
     @classmethod
     def count_examples(cls, data_set):
@@ -64,28 +62,50 @@ class SentenceTask(Task):
         return LengthLimit("sentences", most, is_long)
 
     def find_example(self, data_set):
-        """Return a sentence of the data of a good length, which `predict` splits again."""
+        """Return a sentence of medium length, a str, to show in the model card.
+
+        `data_set` is the `DataSet` that the task was trained on.
+        """
         sentences = data_set.test or data_set.dev or data_set.train
         return " ".join(choose_pictured(sentences)) if sentences else self.example
 
     def find_pictured(self, data_set):
         return choose_pictured(data_set.test or data_set.dev)
 
-    def check_words(self, path, found, labels=None):
-        """Refuses a file, of which this was `found`, of other vocabularies than those beside it."""
-        check_spelling(path, found, self.preprocessor, labels)
+    def check_words(self, path, inspection, labels=None):
+        """Raise a ValueError if a model file does not match the vocabularies in its folder.
+
+        Args:
+            path: pathlib.Path of the model file.
+            inspection: the `Inspection` of this file, which contains its input and output shapes.
+            labels: int, the expected number of outputs. None skips this check.
+        """
+        check_spelling(path, inspection, self.preprocessor, labels)
         check_labels(path.parent, self.manifest, self.preprocessor.labels)
 
+    def check_inputs(self, inputs):
+        self.split_sentences(inputs)
+
     def split_sentences(self, inputs):
-        """Return lists of tokens, of a list of texts or of lists of tokens."""
-        check_many(inputs, "text", of="texts")
-        pattern = self.preprocessor.pattern
-        split = partial(split_tokens, maximum_length=self.maximum_length, pattern=pattern)
-        return list(number_errors("Text", inputs, split))
+        """Return the list of tokens of each of `inputs`, a str to split or a list of tokens.
+
+        Raise a ValueError for an empty text, or one that is too long for the model.
+        """
+        check_many(inputs, "text", of="str")
+        return list(number_errors("Text", inputs, self._split))
+
+    def _split(self, text):
+        tokens = split_tokens(text, self.maximum_length, self.preprocessor.pattern)
+        if self.preprocessor.maximum_length is not None:
+            self.preprocessor.encode(tokens)  # a ValueError if there are too many pieces
+        return tokens
 
 
 def build_preprocessor(sentences, labels, options):
-    """Build the `TaggerPreprocessor` of a recipe, of sentences to train on."""
+    """Build a `TaggerPreprocessor`, with vocabularies collected from training sentences.
+
+    `labels` are the names of the tags, and `options` is the attribute `data` of a `Recipe`.
+    """
     return data.TaggerPreprocessor.build(
         sentences,
         labels,
@@ -97,7 +117,10 @@ def build_preprocessor(sentences, labels, options):
 
 
 def size_characters(preprocessor):
-    """Settings of `ka.models.Characters` for those of a preprocessor, or None."""
+    """Return the arguments of `ka.models.Characters` (a layer) that fit a preprocessor, a dict.
+
+    Return None if the preprocessor does not use characters.
+    """
     characters = preprocessor.characters
     if not characters:
         return None
@@ -105,13 +128,25 @@ def size_characters(preprocessor):
 
 
 def split_tokens(text, maximum_length, pattern=None):
-    """Return the tokens of a text, or of a list of them; an error if there is none, or too many."""
+    """Split a str into tokens, or accept a list of tokens, and check the tokens.
+
+    Args:
+        text: str or list of str.
+        maximum_length: int, the maximum number of tokens.
+        pattern: regular expression that splits a str into words. None uses the default.
+
+    Returns:
+        A list of str.
+
+    Raises:
+        ValueError: a token is invalid, or the number of tokens is 0 or more than `maximum_length`.
+    """
     tokens = data.split_words(text, pattern) if isinstance(text, str) else list(text)
     if not tokens:
-        raise ValueError(f"{text!r} holds no word.")
+        raise ValueError(f"{text!r} has no word: expected one or more.")
     for token in tokens:
         if not isinstance(token, str) or not token.strip():
-            raise ValueError(f"{token!r:.40} is no word: expected strings with letters or signs.")
+            raise ValueError(f"{token!r:.40} is not a word: expected a str that is not blank.")
     if len(tokens) > maximum_length:
         raise ValueError(
             f"The text has {len(tokens)} tokens, over this model's limit of {maximum_length}: "
@@ -121,6 +156,9 @@ def split_tokens(text, maximum_length, pattern=None):
 
 
 def choose_pictured(sentences):
-    """Return the tokens of the first sentence of a good length, or of the first, cut."""
+    """Choose the tokens of a sentence whose attention map is easy to read.
+
+    Return the first sentence whose length is in `PICTURED`, or else the first tokens of the first.
+    """
     fitting = [s for s in sentences if len(s.tokens) in PICTURED]
     return (fitting or sentences)[0].tokens[: max(PICTURED)]

@@ -1,45 +1,43 @@
-"""`Seq2SeqLM`: texts to texts, by a Transformer or a recurrent network with attention."""
+"""`Seq2SeqLM`: text-to-text models, Transformers or recurrent networks with attention."""
 
 from keras_attention import data, training
-from keras_attention.core.checks import check_many, check_whole_number
+from keras_attention.core.checks import check_many, check_not_a_path, check_whole_number
 from keras_attention.core.lazy import generation, models
 from keras_attention.data.readers.dialogues import join_turns
 from keras_attention.data.tokenizers.building import build_tokenizer
 from keras_attention.files.fields import MOST_TOKENS
-from keras_attention.files.io import number_errors
-from keras_attention.tasks.generators import (
-    FileGenerator,
-    ModelGenerator,
-    generate_texts,
-    get_generation_options,
-)
-from keras_attention.tasks.labels import make_accuracy
-from keras_attention.tasks.running_text import make_perplexity
-from keras_attention.tasks.task import Task
-from keras_attention.tasks.writing import FINISHING_SECONDS, Writing, check_score, draw_writing
+from keras_attention.tasks.generators import generate_texts, get_generation_options
+from keras_attention.tasks.labels import make_accuracy, make_perplexity
+from keras_attention.tasks.writing import Writing
+from keras_attention.tasks.writing_task import WritingTask
 from keras_attention.training.scores.texts import check_scorer, score_texts
 
-# Lengths of batches where no program is compiled for each: a third less padding than the default's.
+# Bucket boundaries if the model is not compiled for each length. They need a third less padding
+# than the default boundaries.
 FINE = (*range(2, 64, 2), *range(64, 512, 8))
-ROWS = 64  # pairs that are scored at a time
-PICTURED = range(12, 27)  # tokens of a source whose picture is easy to read
-REPLIES = 1000  # that are drawn for the scores of dialogues
-TEMPERATURE = 0.8  # of replies
+ROWS = 64  # pairs per batch for scoring
+PICTURED = range(12, 27)  # numbers of source tokens for which the attention map is easy to read
+REPLIES = 1000  # maximum number of replies that are sampled for the scores of dialogues
+TEMPERATURE = 0.8  # for sampling replies
 PERPLEXITY = "perplexity"
-LATIN = "\u024f"  # the last letter that every font has
+LATIN = "\u024f"  # the last character that is available in every font
 
 
-class Seq2SeqLM(Task):
-    """Writes a text for a text: translation, normalization, summaries.
+class Seq2SeqLM(WritingTask):
+    """Generates a target text from a source text: translation, normalization, summarization.
 
     Args:
-        model: functional `keras.Model`, source ids (B, S) and target ids (B, T) -> logits
-            (B, T, V), as `ka.models.seq2seq_transformer` and `ka.models.seq2seq_recurrent`.
-        preprocessor: `ka.data.SequencePreprocessor` with a source.
-        writing: `ka.tasks.Writing`, the search and its limits.
-        score: what `evaluate` gives: `"bleu"`, `"exact_match"`, of summaries `"rouge"`, or of
-            dialogues `"perplexity"`.
-        turns: int, how many turns of a dialogue it reads for the next; None for what is none.
+        model: functional `keras.Model`, such as `ka.models.seq2seq_transformer` or
+            `ka.models.seq2seq_recurrent`. It converts source ids (B, S) and target ids (B, T) to
+            logits (B, T, V), where V is the size of the target vocabulary.
+        preprocessor: `ka.data.SequencePreprocessor` with a source tokenizer.
+        writing: `ka.tasks.Writing`, the settings of beam search. None uses the defaults.
+        score: str, the score that `evaluate` computes: `"bleu"`, `"exact_match"`, `"rouge"` for
+            summaries, or `"perplexity"` for dialogues. None selects `"bleu"`.
+        turns: int, for a model of dialogues: the number of previous turns that it reads to generate
+            the next turn. None if the data is not dialogues.
+        builder: str, the function that built the model, a name in the attribute `builders`. None
+            is the first.
 
     Example:
 
@@ -63,62 +61,55 @@ class Seq2SeqLM(Task):
     """
 
     builders = ("seq2seq_transformer", "seq2seq_recurrent")
-    example_kind, holds, example = data.Pair, "pairs of texts", "Ein Mann fährt Fahrrad."
+    example_kind, holds, example = (
+        data.Pair,
+        "pairs of source and target text",
+        "Ein Mann fährt Fahrrad.",
+    )
     unit = "pairs"
     score_names = ("bleu", "exact_match", "rouge", PERPLEXITY)
 
     predict_options, rows, extends = ("beam",), ROWS, True
-    finishing_seconds = FINISHING_SECONDS
 
     def __init__(self, model, preprocessor, *, writing=None, score=None, turns=None, builder=None):
-        super().__init__(model, preprocessor, builder=builder)
-        self.writing = Writing() if writing is None else writing
-        self.score = check_score(self, score)
+        super().__init__(model, preprocessor, writing=writing, score=score, builder=builder)
         self.turns = turns and check_whole_number("Seq2SeqLM", "turns", turns, most=MOST_TOKENS)
 
     @property
     def converses(self):
-        """Return whether it was trained on dialogues, so that `reply` gives the next turn."""
+        """bool, whether the model was trained on dialogues, which enables `reply`."""
         return self.turns is not None
 
     @property
     def lower_is_better(self):
-        """Return whether the score that chooses the epoch falls, as perplexity does."""
+        """bool, whether lower values are better for the metric that selects the best epoch."""
         return self.score == PERPLEXITY
 
     @classmethod
     def collect(cls, examples):
+        check_not_a_path(examples)
         return data.Pair.collect(train=[data.Pair(*pair) for pair in examples], dev_fraction=0)
 
     @classmethod
     def make_parts(cls, data_set, recipe, builder):
         options = recipe.data
-        turns = data_set.about.get("turns")  # of dialogues
+        turns = data_set.about.get("turns")  # if the data are dialogues
         score = options.score if turns is None else PERPLEXITY
         check_scorer(score)
         preprocessor = _build_preprocessor(data_set.train, options.tokens, options.vocabulary_size)
         size = len(preprocessor.target)
         shared = builder == "seq2seq_transformer" and preprocessor.source is preprocessor.target
-        model = getattr(models, builder)(
-            len(preprocessor.source), None if shared else size, **recipe.list_keywords()
-        )
-        return (
-            model,
-            preprocessor,
-            dict(
-                writing=Writing(options.beam, options.length_penalty, options.max_length),
-                score=score,
-                turns=turns,
-            ),
-        )
+        build = models.seq2seq_recurrent
+        if builder == "seq2seq_transformer":
+            build = models.seq2seq_transformer
+        model = build(len(preprocessor.source), None if shared else size, **recipe.list_keywords())
+        writing = Writing(options.beam, options.length_penalty, options.max_length)
+        return model, preprocessor, {"writing": writing, "score": score, "turns": turns}
 
     @classmethod
     def read_settings(cls, fields):
-        return {
-            "writing": Writing.read(fields.object("writing")),
-            "score": fields.one_of("score", cls.score_names),
-            "turns": fields.whole("turns", most=MOST_TOKENS, default=None),
-        }
+        turns = fields.whole("turns", most=MOST_TOKENS, default=None)
+        return super().read_settings(fields) | {"turns": turns}
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
@@ -126,44 +117,43 @@ class Seq2SeqLM(Task):
 
     @property
     def settings(self):
-        about = {"score": self.score, "writing": self.writing.describe(self.preprocessor)}
-        return about if self.turns is None else about | {"turns": self.turns}
-
-    def open_runner(self, path):
-        return FileGenerator(path, self.metadata)
-
-    def wrap_model(self, model, path=None):
-        return ModelGenerator(model, self.metadata, path)
+        turns = {} if self.turns is None else {"turns": self.turns}
+        return super().settings | turns
 
     def describe_data(self, data_set):
-        """Say how many pairs are too long to train on, if any are."""
-        left = len(data_set.train) - len(self._select(data_set.train))
-        if not left:
+        """Return a tuple with a sentence on the pairs that are too long for training.
+
+        The tuple is empty if no pair is too long. `data_set` is a `DataSet` of `Pair`.
+        """
+        long = len(data_set.train) - len(self._select(data_set.train))
+        if not long:
             return ()
         most = self.writing.max_new_tokens
-        return (f"{left:,} pairs of more than {most} tokens were not trained on",)
+        return (f"{long:,} pairs of more than {most} tokens were not trained on",)
 
     def extend_vocabulary(self, pairs, vocabulary_size=1000):
-        """Makes tokens of the words that the model has to spell in many short subwords.
+        """Add subwords for a new domain, whose words the model splits into many short subwords.
 
-        For pairs of another kind than those it was trained on, before `fit`. What is new begins as
-        the mean of the subwords that spelled it (`ka.models.extend_vocabulary`), so that the model
-        is no worse on what it knows; texts are shorter, and less is to be learnt of few pairs.
+        Call this before `fit` with pairs from the new domain. The embedding of a new subword is
+        initialized with the mean of the embeddings of the subwords that it replaces
+        (`ka.models.extend_vocabulary`). So the model keeps its quality on the old domain, and
+        text from the new domain is split into fewer tokens.
 
         Args:
-            pairs: list of pairs to train on, the others left out.
-            vocabulary_size: int, how many subwords to learn of `pairs`; those that are none yet
-                are added. Of 800 sentences 1,000 make about 500 new ones.
+            pairs: list of training pairs.
+            vocabulary_size: int, the number of subwords to learn from `pairs`. Only the subwords
+                that the vocabulary lacks are added. For example, about 500 of 1,000 subwords that
+                were learned from 800 sentences were new.
 
         Raises:
-            ValueError: source and target do not share subwords.
+            ValueError: source and target do not share a subword vocabulary.
         """
         subwords = self.preprocessor.target
         if not isinstance(subwords, data.Subwords) or subwords != self.preprocessor.source:
             raise ValueError(
-                f"extend_vocabulary: the tokens are {subwords!r} and {self.preprocessor.source!r}: "
-                "expected subwords that source and target share. Train a new model on these pairs: "
-                "Seq2SeqLM.from_data(pairs)."
+                f"extend_vocabulary: the tokens are {subwords!r} and "
+                f"{self.preprocessor.source!r}: expected subwords that source and target share. "
+                "Train a new model on these pairs with Seq2SeqLM.from_data(pairs)."
             )
         pairs = self.as_data(pairs).train
         longer = subwords.extend([text for pair in pairs for text in pair[:2]], vocabulary_size)
@@ -173,13 +163,22 @@ class Seq2SeqLM(Task):
         self.forget_runner()
 
     def find_example(self, data_set):
+        """Return a source of medium length, in Latin letters, to show in the model card.
+
+        `data_set` is a `DataSet` of `Pair`.
+        """
         sources = [pair.source for pair in data_set.test or data_set.dev]
-        return _choose_source(sources, self.preprocessor) if sources else self.example
+        if not sources:
+            return self.example
+        lengths = map(len, self.preprocessor.source_ids(sources))
+        fitting = [s for s, n in zip(sources, lengths, strict=True) if n in PICTURED]
+        return next((s for s in fitting if max(s) <= LATIN), sources[0])
 
     def _select(self, pairs):
-        """Return the pairs of which neither side has more than `max_new_tokens`, END included.
+        """Return the pairs whose source and target each have at most `max_new_tokens` tokens.
 
-        A source that a checkpoint's tokenizer reads may have as many as it does not cut off.
+        The end token counts, too. With the tokenizer of a checkpoint only the target is checked,
+        because the tokenizer truncates long sources.
         """
         sources = [()] * len(pairs)
         if not self.preprocessor.is_pretrained:
@@ -202,7 +201,11 @@ class Seq2SeqLM(Task):
         return data.batches(fitting, self.preprocessor, **options, **_choose_sizes(recipe))
 
     def make_job(self, train, dev, recipe):
-        """Return the batches of the development part are as large as those of training."""
+        """Return a `Job` for training, with development batches as large as training batches.
+
+        `train` and `dev` are lists of `Pair`, and `recipe` is a `Recipe`, the hyperparameters. A
+        `Job` has the model, batches, loss and metrics.
+        """
         job = super().make_job(train, [], recipe)
         if dev:
             sizes = _choose_sizes(recipe)
@@ -213,7 +216,10 @@ class Seq2SeqLM(Task):
         return METRICS[self.score]
 
     def compute_scores(self, examples, where):
-        """Return scores of the generated texts beside the given ones."""
+        """Generate text for each source, and score it against the target.
+
+        `examples` is a list of `Pair`. Error messages begin with `where`, a str.
+        """
         if not examples:
             return {}
         if self.score == PERPLEXITY:
@@ -222,34 +228,51 @@ class Seq2SeqLM(Task):
         return score_texts(self.score, written, [pair.target for pair in examples])
 
     def predict(self, inputs, *, beam=None):
-        """Return the texts that the model writes.
+        """Generate a target text for each source text.
 
         Args:
-            inputs: list of str.
-            beam: int, how many texts the search holds; None for the task's own.
+            inputs: list of str, the source texts.
+            beam: int, the beam width. None uses the beam width in the task's `writing`.
 
         Returns:
-            A str for each.
+            A list with a str for each source.
+
+        Raises:
+            ValueError: a source is empty. The message contains its number (from 1). All sources are
+                checked before the first text is generated.
         """
-        check_many(inputs, "text", of="texts")
-        list(number_errors("Text", inputs, _check_word))
+        self.check_inputs(inputs)
         return generate_texts(self.runner, self.preprocessor, list(inputs), beam, self.deadline)
 
+    def check_inputs(self, inputs):
+        check_many(inputs, "text", of="str")
+        for number, text in enumerate(inputs, 1):
+            if not text.strip():
+                place = f"Text {number}: " if len(inputs) > 1 else ""
+                raise ValueError(f"{place}{text!r} has no word: expected one or more.")
+
     def _score_replies(self, examples, where):
-        """Compute perplexity of the right replies, for a Keras model, and diversity of its own."""
-        found = {}
+        """Score a model of dialogues: the diversity of its replies, and perplexity.
+
+        Perplexity is that of the replies in `examples`. It is left out if the task runs an exported
+        file.
+        """
+        scores = {}
         if not self.runs_a_file:
             metric = make_perplexity()
             for inputs, labels in self.make_batches(examples, where):
                 metric.update_state(labels, self.model(inputs, training=False))
-            found["perplexity"] = float(metric.result())
+            scores["perplexity"] = float(metric.result())
         sources = [pair.source for pair in examples[:REPLIES]]
         written = self._draw_replies(sources, TEMPERATURE, seed=0)
-        found |= training.score_diversity(written)
-        return {name: round(score, 6) for name, score in found.items()}
+        scores |= training.score_diversity(written)
+        return {name: round(score, 6) for name, score in scores.items()}
 
     def _draw_replies(self, sources, temperature, seed):
-        """Texts drawn by the Keras model; an exported file searches as it does for `predict`."""
+        """Generate a reply to each of `sources`, and return a list of str.
+
+        The Keras model samples, with `temperature` and `seed`. A file uses beam search.
+        """
         if self.runs_a_file:
             return self.predict(sources)
         options = get_generation_options(self.metadata)
@@ -263,12 +286,16 @@ class Seq2SeqLM(Task):
         return written
 
     def reply(self, turns, *, temperature=TEMPERATURE, seed=None):
-        """Return the next turn of a dialogue, drawn by chance.
+        """Sample the next turn of a dialogue.
 
         Args:
-            turns: list of str, those so far; the last few are read.
-            temperature: float, of the chance. Exported files take the likeliest text.
-            seed: int, for the same reply again.
+            turns: list of str, the dialogue so far. Only the last `self.turns` turns are read.
+            temperature: float, the sampling temperature. It is ignored if the task runs an exported
+                file, which uses beam search.
+            seed: int, makes the reply reproducible. None samples differently in each call.
+
+        Returns:
+            The reply, a str.
         """
         if not self.converses:
             raise ValueError(
@@ -280,31 +307,38 @@ class Seq2SeqLM(Task):
         return self._draw_replies([join_turns(list(turns), self.turns)], temperature, seed)[0]
 
     def attention(self, example, path=None):
-        """Return the maps of cross-attention, written tokens against those of the source."""
+        """Generate a text, and plot which source tokens each generated token attended to.
+
+        `example` is the source, a str. The figure is saved at `path`, unless this is None. Return
+        the attention weights of all layers and the figure as `AttentionMaps`.
+        """
         ids = self.preprocessor([example])
 
         def name_keys(count):
             return self.preprocessor.source.pieces(ids[0])
 
-        looked = "what each token that was written looked at"
-        return draw_writing(self, ids, name_keys, looked, path)
+        caption = "what each written token attended to"
+        return self.draw_writing(ids, name_keys, caption, path)
 
     def find_pictured(self, data_set):
         return self.find_example(data_set)
 
 
 def _build_preprocessor(pairs, tokens, vocabulary_size):
-    """Return subwords of both sides, or characters or words of each, of pairs to train on."""
+    """Build a preprocessor from training pairs.
+
+    Subwords are shared by source and target. Characters or words have a vocabulary for each side.
+    """
     sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
     if tokens == "subwords":
-        both = build_tokenizer(tokens, sources + targets, vocabulary_size)
-        return data.SequencePreprocessor(both, both)
+        tokenizer = build_tokenizer(tokens, sources + targets, vocabulary_size)
+        return data.SequencePreprocessor(tokenizer, tokenizer)
     sides = (build_tokenizer(tokens, texts, vocabulary_size) for texts in (targets, sources))
     return data.SequencePreprocessor(*sides)
 
 
 def _choose_sizes(recipe):
-    """Return keywords of `ka.data.batches`."""
+    """Return the arguments of `ka.data.batches` that determine the sizes of batches."""
     sizes = {"batch_size": recipe.batch_size, "max_tokens": recipe.data.max_tokens}
     return sizes if recipe.jit_compile else sizes | {"edges": FINE}
 
@@ -313,22 +347,10 @@ def make_exact_match():
     return training.MaskedSequenceAccuracy(name="exact_match")
 
 
-# Metrics on given targets while training; the first chooses the epoch.
+# Metrics with teacher forcing during training. The first one selects the epoch.
 METRICS = {
     "exact_match": [make_exact_match, make_accuracy],
     "bleu": [make_accuracy, make_perplexity],
     "rouge": [make_accuracy, make_perplexity],
     PERPLEXITY: [make_perplexity, make_accuracy],
 }
-
-
-def _choose_source(sources, preprocessor):
-    """Return the first source of a good length that every font can draw, or the first."""
-    lengths = map(len, preprocessor.source_ids(sources))
-    of_length = [s for s, n in zip(sources, lengths, strict=True) if n in PICTURED]
-    return next((s for s in of_length if max(s) <= LATIN), sources[0])
-
-
-def _check_word(text):
-    if not text.strip():
-        raise ValueError(f"{text!r} holds no word.")

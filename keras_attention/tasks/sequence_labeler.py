@@ -1,24 +1,24 @@
-"""`SequenceLabeler`: sentences, and a tag for every token."""
+"""`SequenceLabeler`: predicts a tag for every token of a sentence."""
 
 import typing
 
 import numpy as np
 
 from keras_attention import data, training
+from keras_attention.core.entity_tags import find_spans, is_entity_tag
 from keras_attention.core.lazy import models, visualization
 from keras_attention.data.preprocessors.tagger import check_tags
 from keras_attention.data.tokenizers.vocabulary import find_words
 from keras_attention.files.io import prefix_errors
-from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.interface import draw_map
 from keras_attention.tasks.labels import make_accuracy, make_balanced_loss
 from keras_attention.tasks.runners import compute_each, softmax
 from keras_attention.tasks.sentence_task import SentenceTask, build_preprocessor, size_characters
 from keras_attention.training.scores.class_scores import score_tags
-from keras_attention.training.scores.entity_tags import find_spans, is_entity_tag
 
 
 class TaggedToken(typing.NamedTuple):
-    """A token, its tag, and how likely the model finds it, from 0 to 1."""
+    """A token, its tag, and the probability of the tag from 0 to 1."""
 
     token: str
     tag: str
@@ -26,10 +26,11 @@ class TaggedToken(typing.NamedTuple):
 
 
 class Entity(typing.NamedTuple):
-    """Tokens that belong together: `start` is the index of the first, `end` that after the last.
+    """A named entity, such as a person: the tokens `tokens[start:end]` of a sentence.
 
-    `probability` is that of its least likely token. `characters` are the (start, end) of the entity
-    in the text, or None where the input is a list of tokens.
+    `text` is the entity as a str, and `label` its kind. `probability` is the lowest probability
+    among its tokens. If the sentence is a str, `characters` is (start, end), so that
+    `sentence[start:end]` is the entity. If the sentence is a list of tokens, `characters` is None.
     """
 
     text: str
@@ -41,13 +42,16 @@ class Entity(typing.NamedTuple):
 
 
 class SequenceLabeler(SentenceTask):
-    """Tags every token of a sentence: parts of speech, entities, chunks.
+    """Predicts a tag for every token of a sentence: parts of speech, entities, chunks.
 
     Args:
-        model: functional `keras.Model`, token ids (B, T) -> logits (B, T, L), or a dict of
-            `token_ids` and `character_ids` (B, T, C), as `ka.models.sequence_labeler`.
+        model: functional `keras.Model`, such as `ka.models.sequence_labeler`. Its input is token
+            ids (B, T), or a dict with `token_ids` (B, T) and `character_ids` (B, T, C). Its output
+            is logits (B, T, L) for L tags.
         preprocessor: `ka.data.TaggerPreprocessor`.
-        maximum_length: int, the tokens of a sentence at most.
+        maximum_length: int, the maximum number of tokens in a sentence.
+        builder: str, the function that built the model, a name in the attribute `builders`. None
+            is the first.
 
     Example:
 
@@ -79,24 +83,23 @@ class SequenceLabeler(SentenceTask):
         )
         return model, preprocessor, dict(maximum_length=recipe.data.max_length)
 
-    @classmethod
-    def load_preprocessor(cls, folder, manifest):
-        return data.TaggerPreprocessor.load(folder)
-
     def make_loss(self, recipe, train):
         labels = self.preprocessor.labels
         tags = [tag for sentence in train for tag in sentence.tags]
         return make_balanced_loss(recipe, lambda: labels.ids(tags), len(labels))
 
     def make_metrics(self):
-        """Token accuracy; for BIO tags and the like (entities) F1 of entities before it."""
+        """Return the metrics: token accuracy, and first the F1 of entities if the tags mark any."""
         labels = list(self.preprocessor.labels.names)
         if not marks_entities(labels):
             return [make_accuracy]
         return [lambda: training.EntityF1(labels), make_accuracy]
 
     def compute_scores(self, examples, where):
-        """Compute the scores that `make_metrics` names, and macro F1."""
+        """Compute token accuracy, macro F1, and the F1 of entities if the tags mark entities.
+
+        `examples` is a list of `Sentence`. Error messages begin with `where`, a str.
+        """
         with prefix_errors(where):
             words, tags = zip(*examples, strict=True)
             check_tags(words, tags, self.preprocessor.labels)
@@ -114,14 +117,20 @@ class SequenceLabeler(SentenceTask):
         self.check_words(path, run.inspection, len(self.preprocessor.labels))
 
     def predict(self, inputs, *, group_entities=False):
-        """Return the tags of sentences.
+        """Tag the tokens of each sentence.
 
         Args:
-            inputs: list of sentences: str, or lists of tokens.
-            group_entities: bool, whether to give the entities that BIO tags mark, and not tokens.
+            inputs: list of sentences, each a str or a list of tokens.
+            group_entities: bool, whether to return entities instead of tokens. This requires tags
+                that mark entities, such as `B-person`, `I-person` and `O`.
 
         Returns:
-            For each sentence a list of `TaggedToken`, or of `Entity`.
+            A list with one list for each sentence. It contains a `TaggedToken` for each token, or
+            an `Entity` for each entity if `group_entities` is True.
+
+        Raises:
+            ValueError: a sentence is too long. The message contains its number (from 1). All
+                sentences are checked before the first prediction.
         """
         if group_entities and not marks_entities(self.preprocessor.labels.names):
             raise ValueError(
@@ -130,63 +139,58 @@ class SequenceLabeler(SentenceTask):
             )
         sentences = self.split_sentences(inputs)
         logits = self._compute_logits(sentences)
-        tagged = [self._tag(*pair) for pair in zip(sentences, logits, strict=True)]
+        tagged = []
+        for tokens, row in zip(sentences, logits, strict=True):
+            tags = self.preprocessor.tags([row], [tokens])[0]
+            shares = softmax(self.preprocessor.word_logits(row, tokens)).max(axis=-1)
+            tagged.append(
+                [TaggedToken(*word) for word in zip(tokens, tags, map(float, shares), strict=True)]
+            )
         if not group_entities:
             return tagged
         return [
-            place_entities(find_entities(tokens), given, self.preprocessor.pattern)
-            for tokens, given in zip(tagged, inputs, strict=True)
+            place_entities(find_entities(tokens), text, self.preprocessor.pattern)
+            for tokens, text in zip(tagged, inputs, strict=True)
         ]
 
     def _compute_logits(self, sentences):
         return compute_each(self.runner, self.preprocessor, sentences, list(map(len, sentences)))
 
-    def _tag(self, tokens, logits):
-        tags = self.preprocessor.tags([logits], [tokens])[0]
-        sure = softmax(self.preprocessor.word_logits(logits, tokens)).max(axis=-1)
-        return [TaggedToken(*row) for row in zip(tokens, tags, map(float, sure), strict=False)]
-
     def attention(self, example, path=None):
         (tokens,) = self.split_sentences([example])
         with visualization.record_attention(self.model) as maps:
             logits = self.model(self.preprocessor([tokens]))
-        layer, weights = list(maps.items())[-1]
         tags = self.preprocessor.tags(np.asarray(logits), [tokens])[0]
         queries, keys = self.preprocessor.name_places(tokens, tags)
-        figure = visualization.attention_map(
-            weights,
-            queries,
-            keys,
-            title=f"{layer}: what each token (with its predicted tag) looked at",
-            path=path,
-        )
-        return AttentionMaps(dict(maps), queries, keys, figure)
+        caption = "what each token (with its predicted tag) attended to"
+        return draw_map(maps, queries, keys, caption, path)
 
 
 def marks_entities(labels):
-    """Return whether labels are BIO tags, or the like: `O`, and others such as `B-person`."""
+    """Return whether all labels are tags of entities, such as `O`, `B-person` and `I-person`."""
     return "O" in labels and len(labels) > 1 and all(map(is_entity_tag, labels))
 
 
 def place_entities(entities, text, pattern=None):
-    """Add to entities the characters that they are in a text; a list of tokens has none."""
+    """Add to each `Entity` its position in the sentence, the field `characters`.
+
+    Args:
+        entities: list of `Entity`.
+        text: str, the sentence, or a list of tokens, for which `entities` are returned unchanged.
+        pattern: str, the regular expression that splits the sentence into words. None uses the
+            default.
+    """
     if not isinstance(text, str):
         return entities
     spans = [span for _, span in find_words(text, pattern)]
     return [
-        one._replace(characters=(spans[one.start][0], spans[one.end - 1][1])) for one in entities
+        entity._replace(characters=(spans[entity.start][0], spans[entity.end - 1][1]))
+        for entity in entities
     ]
 
 
 def find_entities(tokens):
-    """Return the entities that BIO tags, or tags of BIOES, BILOU or BMES, mark in a sentence.
-
-    Args:
-        tokens: list of `TaggedToken`.
-
-    Returns:
-        list of `Entity`.
-    """
+    """Convert `TaggedToken`s, whose tags are BIO, BIOES, BILOU or BMES, to a list of `Entity`."""
     return [
         Entity(
             " ".join(token.token for token in tokens[start:end]),

@@ -1,4 +1,4 @@
-"""`SpeechRecognizer`: recordings, and what is said in each."""
+"""`SpeechRecognizer`: transcribes recordings with a CTC model."""
 
 import dataclasses
 import itertools
@@ -17,31 +17,35 @@ from keras_attention.core.lazy import (
 )
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.folders import MANIFEST
-from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.interface import draw_map
 from keras_attention.tasks.recipes.speech import EMBEDDING
 from keras_attention.tasks.runners import check_sizes
 from keras_attention.tasks.task import Task
 
-ROWS = 16  # recordings that are scored at a time
-PICTURED = 40  # vectors of a recording that a picture shows
+ROWS = 16  # recordings per batch
+PICTURED = 40  # maximum number of encoder vectors in a figure
 MOST_RATE, MOST_FEATURES = 1_000_000, 1 << 16
-BEAM = 16  # prefixes that a search for known words holds
-BLANK = "·"  # how pictures show a vector that is neither a character nor a word
+BEAM = 16  # beam width (number of prefixes) of a search that is restricted to given words
+BLANK = "·"  # shown in figures for a vector whose most probable label is the CTC blank
 
 
 class SpeechRecognizer(Task):
-    """Writes what is said.
+    """Transcribes speech with CTC (connectionist temporal classification).
 
-    Files hold a greedy decoder, too: they take `"waveform"` (B, samples) and `"lengths"` (B,), or
-    `"features"`, and give `"labels"`, int32 (B, T), beside the logits. Label k > 0 is character
-    k - 1 of the manifest's `characters`, or word k - 1 of its `words`; zeros follow the last.
+    By default the model predicts characters, and can therefore transcribe any word.
+    `from_data(tokens="words")` makes a recognizer that predicts only the words in its training
+    transcripts, for example digits or commands.
 
-    It writes characters, and so any word. `from_data(tokens="words")` makes one that knows the
-    words of its transcripts alone, for digits and commands: it cannot misspell them.
+    Exported files include a greedy decoder. Their inputs are `"waveform"` (B, samples) or
+    `"features"` (B, frames, features), and `"lengths"` (B,). In addition to the logits they return
+    `"labels"`, int32 (B, T). Label k > 0 is item k - 1 (0-based) of the list `characters` or
+    `words` in `manifest.json`. The last label is followed by zeros.
 
     Args:
-        model: functional `keras.Model`, as `ka.models.speech_recognizer`.
+        model: functional `keras.Model`, such as `ka.models.speech_recognizer`.
         preprocessor: `ka.data.SpeechPreprocessor`.
+        builder: str, the function that built the model, a name in the attribute `builders`. None
+            is the first.
 
     Example:
 
@@ -73,13 +77,13 @@ class SpeechRecognizer(Task):
         sound = choose_sounds(preprocessor, recipe)
         keywords = recipe.list_keywords(models.SpeechEmbedding, **sound)
         model = models.speech_recognizer(preprocessor.vocabulary_size, **keywords)
-        return model, preprocessor, dict()
+        return model, preprocessor, {}
 
     @classmethod
     def read_settings(cls, fields):
-        given = [name for name in ("characters", "words") if name in fields.values]
-        fields.texts("characters" if len(given) != 1 else given[0])
-        if len(given) > 1:
+        names = [name for name in ("characters", "words") if name in fields.values]
+        fields.texts("characters" if len(names) != 1 else names[0])
+        if len(names) > 1:
             raise fields.error("words", "no words, as there are characters")
         check_sounds(fields)
         return {}
@@ -91,7 +95,7 @@ class SpeechRecognizer(Task):
 
     @property
     def _kind(self):
-        """Return what transcripts consist of."""
+        """str, the unit that the model predicts, `"words"` or `"characters"`."""
         return "words" if self.preprocessor.words else "characters"
 
     @property
@@ -102,11 +106,11 @@ class SpeechRecognizer(Task):
         check_rate(data, self.preprocessor)
 
     def adapt(self, data):
-        """Gives the model a new last layer where transcripts have characters, or words, that it
-        cannot write.
+        """Replace the last layer if `data` has characters or words that the model lacks.
 
-        It writes those of `data` then; of the ones that it knew it keeps the weights, and of the
-        blank.
+        The model then predicts exactly the characters or words in `data`. The new layer keeps the
+        old weights of the blank (CTC's label for "no token"), and of all characters or words that
+        the old layer had.
         """
         old, kind = self.preprocessor, self._kind
         texts = list_texts(data, words=bool(old.words))
@@ -116,26 +120,29 @@ class SpeechRecognizer(Task):
             return ()
         self.preprocessor = dataclasses.replace(old, **{kind: tuple(tokens)})
         before = keras_internals.producer(self._model.output)
-        self._model = self.replace_head(self.preprocessor.vocabulary_size)
+        self._model = models.replace_head(self.model, self.preprocessor.vocabulary_size)
         copy_labels(before, keras_internals.producer(self._model.output), old, self.preprocessor)
         self.source = {name: None for name in self.source}
         self.forget_runner()
         return (
-            f"the last layer is new, for {len(tokens)} {kind}: it did not know {old.join(new)!r}",
+            f"the last layer is new, for {len(tokens)} {kind}: it did not have {old.join(new)!r}",
         )
 
     def describe_data(self, data):
-        """Return how many transcripts are too long for CTC, if any are."""
+        """Return a tuple with a sentence on transcripts that are too long for CTC.
+
+        The tuple is empty if no transcript is too long. `data` is a `DataSet` of `Recording`.
+        """
         long = self._count_long(data.train)
         if not long:
             return ()
         return (
             f"{long:,} transcripts have more {self._kind} than their recordings have vectors, and "
-            "teach nothing",
+            "cannot be learned",
         )
 
     def _count_long(self, examples):
-        """Count the transcripts that are too long for CTC, whose loss of them is 0."""
+        """Count transcripts with more tokens than encoder vectors. CTC cannot learn them."""
         count_all = [count_vectors(self.model, len(one.sound)) for one in examples]
         texts = [self.preprocessor.split(one.text) for one in examples]
         return sum(
@@ -146,8 +153,8 @@ class SpeechRecognizer(Task):
     def make_training_batches(self, examples, recipe):
         if examples and self._count_long(examples) == len(examples):
             raise ValueError(
-                f"Every transcript has more {self._kind} than its recording has vectors: CTC "
-                "learns nothing of them. Give longer recordings, or build with a smaller "
+                f"Every transcript has more {self._kind} than its recording has vectors, so that "
+                "CTC cannot learn from it. Give longer recordings, or build with a smaller "
                 "subsampling=."
             )
         return super().make_training_batches(examples, recipe)
@@ -159,12 +166,12 @@ class SpeechRecognizer(Task):
         return [training.CTCTranscriptAccuracy]
 
     def make_exportable(self, model):
-        """Return the recognizer with a greedy decoder, so that files give labels."""
+        """Return a model that also decodes greedily: it has one more output, `labels`."""
         labels = blocks.GreedyCTCDecoder(name="labels")(model.output)
         return keras.Model(model.input, {"logits": model.output, "labels": labels}, name=model.name)
 
     def make_examples(self):
-        """Return a second of noise: files are compared on sounds longer than a frame."""
+        """Return noise for checking an export. Inputs must be longer than a spectrogram frame."""
         return [self.preprocessor(make_noise(self.preprocessor))]
 
     def wrap_model(self, model, path=None):
@@ -173,11 +180,11 @@ class SpeechRecognizer(Task):
     def check_runner(self, path, run):
         if (name := self.preprocessor.input_name) not in run.shapes:
             raise ValueError(
-                f"{path.parent / MANIFEST} says that {path.name} beside it hears {name!r}, and it "
-                f"takes {', '.join(run.shapes)}. Put the right files together."
+                f"{path.parent / MANIFEST} says that {path.name} takes {name!r}, and it takes "
+                f"{', '.join(run.shapes)}. Put the right files together."
             )
         outputs = {tensor.name: tensor.shape for tensor in run.inspection.signatures[0].outputs}
-        labels = outputs.get("logits", (None,))[-1]  # the blank's, and those of the tokens
+        labels = outputs.get("logits", (None,))[-1]  # the blank and all tokens
         tokens = None if labels is None else labels - 1
         sizes = [(self._kind, len(self.preprocessor.tokens), tokens)]
         if self.preprocessor.num_features is not None:
@@ -186,45 +193,51 @@ class SpeechRecognizer(Task):
         check_sizes(path, [(MANIFEST, *each) for each in sizes])
 
     def compute_scores(self, examples, where):
-        """Return word and character error rates."""
+        """Compute word and character error rates.
+
+        `examples` is a list of `Recording`. Error messages begin with `where`, a str.
+        """
         if not examples:
             return {}
-        found = self.predict([recording.sound for recording in examples])
+        predicted = self.predict([recording.sound for recording in examples])
         texts = [recording.text for recording in examples]
         return {
-            "word_error_rate": round(training.compute_word_error_rate(texts, found), 6),
-            "character_error_rate": round(training.compute_character_error_rate(texts, found), 6),
+            "word_error_rate": round(training.compute_word_error_rate(texts, predicted), 6),
+            "character_error_rate": round(
+                training.compute_character_error_rate(texts, predicted), 6
+            ),
         }
 
     def predict(self, inputs, *, words=None):
-        """Return the transcripts of recordings.
+        """Transcribe each recording.
 
         Args:
-            inputs: list of paths of WAV or FLAC files, or of arrays: samples (n,), floats from -1
-                to 1, int16 or int32, or features (T, F), floats.
-            words: list of str, or one str with spaces between them: the only words that there are,
-                such as commands. The likeliest sequence of them is searched for with
-                `ka.generation.search_ctc_prefixes`, or the likeliest one where transcripts have no
-                spaces; None takes the best character, or word, of each vector.
+            inputs: list of paths of WAV or FLAC files, or of arrays. An array contains samples (n,)
+                as int16, int32 or floats from -1 to 1, or features (T, F) as floats.
+            words: list of str, or a str with words separated by spaces. Transcripts are restricted
+                to these words, for example to commands. `ka.generation.search_ctc_prefixes`
+                then finds the most probable sequence of these words, or the most probable single
+                word if the model cannot predict spaces. None does not restrict the transcripts, and
+                uses greedy decoding: the most probable character (or word) at each position.
 
         Returns:
-            For each recording a str.
+            A list with a str for each recording.
         """
         check_many(inputs, "recording", ndim=1)
         if words is not None:
-            known = self._encode_words(words)
-            return [self._search(sound, known) for sound in inputs]
+            options = self._encode_words(words)
+            return [self._search(sound, options) for sound in inputs]
         texts = []
         for start in range(0, len(inputs), ROWS):
-            found = self.runner(self.preprocessor(inputs[start : start + ROWS]))
-            texts += [self.preprocessor.decode(row) for row in np.asarray(found["labels"])]
+            outputs = self.runner(self.preprocessor(inputs[start : start + ROWS]))
+            texts += [self.preprocessor.decode(row) for row in np.asarray(outputs["labels"])]
         return texts
 
     def _encode_words(self, words):
-        """Return keywords of `search_ctc_prefixes` for the only words that there are."""
+        """Return the arguments of `search_ctc_prefixes` that allow only `words` (list or str)."""
         words = words.split() if isinstance(words, str) else list(words)
         if not words or any(word.split() != [word] for word in words):
-            raise ValueError(f"words={words!r}: expected some, each without spaces.")
+            raise ValueError(f"words={words!r}: expected one or several words without spaces.")
         with prefix_errors("words"):
             encoded = [tuple(self.preprocessor.encode(word)) for word in words]
         spaced = " " in self.preprocessor.characters
@@ -234,70 +247,76 @@ class SpeechRecognizer(Task):
             "several": spaced or bool(self.preprocessor.words),
         }
 
-    def _search(self, sound, known):
-        """Return the likeliest words of one recording."""
+    def _search(self, sound, options):
+        """Find the most probable transcript of a recording. `options` are from `_encode_words`."""
         inputs = self.preprocessor([sound])
         (logits,) = np.asarray(self.runner(inputs)["logits"])
         name, length = self.preprocessor.input_name, int(inputs["lengths"][0])
         if length < (self.runner.shapes[name][1] or inputs[name].shape[1]):  # there is padding
             logits = logits[: count_vectors(self.model, length)]
-        found = generation.search_ctc_prefixes(logits, BEAM, **known)
-        return self.preprocessor.decode(found[0][0]) if found else ""
+        results = generation.search_ctc_prefixes(logits, BEAM, **options)
+        return self.preprocessor.decode(results[0][0]) if results else ""
 
     def attention(self, example, path=None):
         inputs = self.preprocessor([example])
         with visualization.record_attention(self.model) as maps:
             logits = np.asarray(self.model(inputs))[0]
-        layer, weights = list(maps.items())[-1]
-        best = logits.argmax(axis=1)
-        tokens = [self.preprocessor.decode([label]) or BLANK for label in best]
-        figure = visualization.attention_map(
-            weights[:, :, :PICTURED, :PICTURED],
-            tokens[:PICTURED],
-            title=f"{layer}: what each vector looked at, and what it was taken for",
-            path=path,
-        )
-        return AttentionMaps(dict(maps), tokens, tokens, figure)
+        tokens = [self.preprocessor.decode([label]) or BLANK for label in logits.argmax(axis=1)]
+        caption = "what each vector attended to, and its most probable token"
+        return draw_map(maps, tokens, tokens, caption, path, most=PICTURED)
 
     def find_pictured(self, data_set):
         return (data_set.test or data_set.dev)[0].sound
 
 
 def list_texts(data_set, words):
-    """Return the transcripts whose characters, or words, a model is to know: of words a part for
-    development has some that training lacks, which it scores, too.
+    """Return the transcripts that define a recognizer's vocabulary, a list of str.
+
+    If the vocabulary consists of words (`words` is True), it includes the words of the development
+    split, which may be missing from the training split.
     """
     return [one.text for one in (*data_set.train, *(data_set.dev if words else ()))]
 
 
 def measure_sounds(data_set):
-    """Return the `sampling_rate` or `num_features` of recordings to train on, as a dict."""
+    """Return `{"sampling_rate": ...}` for a dataset of samples, or `{"num_features": ...}`.
+
+    `data_set` is a `DataSet` of `Recording`. Samples are arrays (n,), and features are
+    (frames, num_features).
+    """
     shape = data_set.train[0].sound.shape[1:]
     if shape:
         return {"num_features": shape[0]}
     sampling_rate = data_set.about.get("sampling_rate")
     if sampling_rate is None:
         raise ValueError(
-            "The recordings are samples, and nothing says how many a second has: give "
+            "The recordings are samples without a sampling rate: pass "
             "ka.data.Recording.collect(..., sampling_rate=...)."
         )
     return {"sampling_rate": sampling_rate}
 
 
 def choose_sounds(preprocessor, recipe):
-    """Return the settings of a `ka.models.SpeechEmbedding` that the sounds decide."""
+    """Return a dict, the arguments of `ka.models.SpeechEmbedding` that fit the recordings.
+
+    `preprocessor` makes the model's inputs, and `recipe` is a `Recipe`, the hyperparameters of the
+    model.
+    """
     sound = {"input": preprocessor.input_name}
     if preprocessor.sampling_rate is not None:
         return sound | {"sampling_rate": preprocessor.sampling_rate}
     sound["num_mel_bins"] = preprocessor.num_features
     embedding = recipe.model.get("embedding")
     if isinstance(embedding, dict) and embedding["filter_augment"] is EMBEDDING["filter_augment"]:
-        sound["filter_augment"] = None  # the recipe's decibels are of spectrograms
+        sound["filter_augment"] = None  # its decibels only make sense for spectrograms
     return sound
 
 
 def count_vectors(model, length):
-    """Return the vectors that a recognizer makes of so many samples, or frames of features."""
+    """Return the number of encoder vectors for `length` samples (or frames of features).
+
+    `model` is the recognizer's `keras.Model`.
+    """
     for layer in keras_internals.all_layers(model):
         if isinstance(layer, blocks.LogMelSpectrogram):
             length = layer.count_frames(length)
@@ -307,20 +326,28 @@ def count_vectors(model, length):
 
 
 def check_rate(data_set, preprocessor):
-    """Refuses recordings of another rate than the model hears."""
-    given, wanted = data_set.about.get("sampling_rate"), preprocessor.sampling_rate
-    if given != wanted and None not in (given, wanted):
+    """Raise a ValueError if the recordings have another sampling rate than the model expects.
+
+    `data_set` is a `DataSet` of `Recording`, and `preprocessor` that of the model.
+    """
+    rate, model_rate = data_set.about.get("sampling_rate"), preprocessor.sampling_rate
+    if rate != model_rate and None not in (rate, model_rate):
         raise ValueError(
-            f"The recordings have {given} samples a second, and the model takes {wanted}: read "
-            f"them with from_recordings(..., sampling_rate={wanted}), which resamples."
+            f"The recordings have {rate} samples a second, and the model takes {model_rate}: read "
+            f"them with from_recordings(..., sampling_rate={model_rate}), which resamples."
         )
 
 
 def copy_labels(before, after, old, new):
-    """Gives the `Dense` `after` the weights of `before` for the blank and for equal tokens."""
-    known = {token: k for k, token in enumerate(old.tokens, 1)}
-    kept = [(known[token], k) for k, token in enumerate(new.tokens, 1) if token in known]
-    sources, targets = zip((0, 0), *kept, strict=True)
+    """Copy the weights of the blank and of shared tokens from one output layer to another.
+
+    Args:
+        before, after: `keras.layers.Dense`, the old and the new output layer.
+        old, new: `SpeechPreprocessor`, with the tokens of these layers.
+    """
+    old_labels = {token: k for k, token in enumerate(old.tokens, 1)}
+    pairs = [(old_labels[t], k) for k, t in enumerate(new.tokens, 1) if t in old_labels]
+    sources, targets = zip((0, 0), *pairs, strict=True)
     for weight, learned in zip(after.weights, before.weights, strict=True):
         values = np.array(weight)
         values[..., list(targets)] = np.asarray(learned)[..., list(sources)]
@@ -328,20 +355,20 @@ def copy_labels(before, after, old, new):
 
 
 def describe_sounds(preprocessor):
-    """Return the manifest's entries that say what sounds are."""
+    """Return the entries of `manifest.json` that describe the audio inputs, a dict."""
     if preprocessor.sampling_rate is None:
         return {"inputs": "features", "num_features": preprocessor.num_features}
     return {"inputs": "waveform", "sampling_rate": preprocessor.sampling_rate}
 
 
 def read_sounds(manifest):
-    """Return keywords of a preprocessor of sounds, from a manifest that is checked."""
+    """Return the arguments of a speech preprocessor that `manifest`, a checked dict, contains."""
     name = "sampling_rate" if manifest["inputs"] == "waveform" else "num_features"
     return {name: manifest[name]}
 
 
 def check_sounds(fields):
-    """Refuses a manifest (`Fields`) that does not say what sounds are."""
+    """Check the entries of `manifest.json` (`Fields`) that describe the audio inputs."""
     fields.one_of("inputs", ("features", "waveform"))
     if fields.values["inputs"] == "waveform":
         fields.whole("sampling_rate", most=MOST_RATE)
@@ -350,7 +377,10 @@ def check_sounds(fields):
 
 
 def make_noise(preprocessor):
-    """Return two recordings of a second, or as long as the model hears, a list."""
+    """Return two arrays of noise, each one second long, or shorter if the model requires this.
+
+    `preprocessor` is that of the model, with the sampling rate and the shape of its inputs.
+    """
     length = preprocessor.sampling_rate or 100
     length = min(length, round(length * (preprocessor.seconds or 1)))
     shape = (2, length, *preprocessor.sound_shape)

@@ -1,4 +1,4 @@
-"""`SpeechToText`: recordings, and texts of what is said in each, in that language or another."""
+"""`SpeechToText`: transcribes or translates recordings with an encoder-decoder model."""
 
 import dataclasses
 
@@ -9,7 +9,6 @@ from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import blocks, keras, models
 from keras_attention.data.preprocessors.speech_text import find_target
 from keras_attention.data.tokenizers.building import build_tokenizer
-from keras_attention.tasks.generators import FileGenerator, ModelGenerator
 from keras_attention.tasks.length_limit import LengthLimit
 from keras_attention.tasks.runners import map_batches
 from keras_attention.tasks.speech_recognizer import (
@@ -22,27 +21,30 @@ from keras_attention.tasks.speech_recognizer import (
     measure_sounds,
     read_sounds,
 )
-from keras_attention.tasks.task import Task
-from keras_attention.tasks.writing import FINISHING_SECONDS, Writing, check_score, draw_writing
+from keras_attention.tasks.writing import Writing
+from keras_attention.tasks.writing_task import WritingTask
 from keras_attention.training.scores.texts import score_texts
 
-LONGEST = 160  # tokens, unless another number is asked for
 
+class SpeechToText(WritingTask):
+    """Generates the transcript of a recording, or its translation, token by token.
 
-class SpeechToText(Task):
-    """Writes what is said, or what it means in another language, word by word.
+    If the training recordings have translations, the model learns to generate these, and the
+    transcripts are used only for the CTC loss. `from_preset` also opens Whisper checkpoints, which
+    transcribe many languages: `language=` is the spoken language, and `task="translate"` translates
+    into English.
 
-    Where recordings have translations, these are what it writes, and their transcripts, in the
-    language that is spoken, only help to learn it. Of a checkpoint of Whisper, `from_preset` makes
-    one that knows many languages; `language=` says which is spoken, and `task="translate"` writes
-    English. Recordings with longer texts than it writes are not trained on. Those of more seconds
-    than a checkpoint takes are not scored either. Their number is printed.
+    Recordings whose text has too many tokens are skipped in training. Recordings that are too long
+    for a checkpoint are skipped in training and in `evaluate`. A message reports their number.
 
     Args:
-        model: functional `keras.Model`, as `ka.models.speech_to_text`.
+        model: functional `keras.Model`, such as `ka.models.speech_to_text`.
         preprocessor: `ka.data.SpeechTextPreprocessor`.
-        writing: `ka.tasks.Writing`, the search and its limits.
-        score: `"error_rates"` of words and characters, or `"translation"`: chrF and exact match.
+        writing: `ka.tasks.Writing`, the settings of beam search. None uses the defaults.
+        score: str, the scores that `evaluate` computes: `"error_rates"` for the word and character
+            error rates, or `"translation"` for chrF and exact match. None selects `"error_rates"`.
+        builder: str, the function that built the model, a name in the attribute `builders`. None
+            is the first.
 
     Example:
 
@@ -64,16 +66,11 @@ class SpeechToText(Task):
     """
 
     builders = ("speech_to_text",)
-    example_kind, holds, example = data.Recording, "recordings with texts", "recording.wav"
+    example_kind, holds, example = data.Recording, "recordings with text", "recording.wav"
     unit = "recordings"
     score_names = ("error_rates", "translation")
     predict_options, rows = ("beam", "language", "task"), ROWS
-    finishing_seconds = FINISHING_SECONDS
-
-    def __init__(self, model, preprocessor, *, writing=None, score=None, builder=None):
-        super().__init__(model, preprocessor, builder=builder)
-        self.writing = Writing(max_new_tokens=LONGEST) if writing is None else writing
-        self.score = check_score(self, score)
+    default_writing = Writing(max_new_tokens=160)
 
     @classmethod
     def make_parts(cls, data_set, recipe, builder):
@@ -85,22 +82,17 @@ class SpeechToText(Task):
         preprocessor = data.SpeechTextPreprocessor(target, **sounds)
         sound = choose_sounds(preprocessor, recipe)
         keywords = recipe.list_keywords(models.SpeechEmbedding, **sound)
-        return (
-            models.speech_to_text(len(target), ctc_head=options.ctc_weight > 0, **keywords),
-            preprocessor,
-            dict(
-                writing=Writing(options.beam, options.length_penalty, options.max_length),
-                score="translation" if translates else "error_rates",
-            ),
-        )
+        model = models.speech_to_text(len(target), ctc_head=options.ctc_weight > 0, **keywords)
+        settings = {
+            "writing": Writing(options.beam, options.length_penalty, options.max_length),
+            "score": "translation" if translates else "error_rates",
+        }
+        return model, preprocessor, settings
 
     @classmethod
     def read_settings(cls, fields):
         check_sounds(fields)
-        return {
-            "writing": Writing.read(fields.object("writing")),
-            "score": fields.one_of("score", cls.score_names),
-        }
+        return super().read_settings(fields)
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
@@ -108,20 +100,11 @@ class SpeechToText(Task):
 
     @property
     def settings(self):
-        return describe_sounds(self.preprocessor) | {
-            "score": self.score,
-            "writing": self.writing.describe(self.preprocessor),
-        }
-
-    def open_runner(self, path):
-        return FileGenerator(path, self.metadata)
-
-    def wrap_model(self, model, path=None):
-        return ModelGenerator(model, self.metadata, path)
+        return describe_sounds(self.preprocessor) | super().settings
 
     @property
     def limit(self):
-        """More seconds than the model takes; in training also more tokens than it writes."""
+        """`LengthLimit` for the length of recordings, and in training also of their text."""
         most, seconds = f"{self.writing.max_new_tokens} tokens to write", self.preprocessor.seconds
         most = most if seconds is None else f"{seconds:g} seconds or {most}"
         return LengthLimit("recordings", most, self._is_long)
@@ -141,7 +124,7 @@ class SpeechToText(Task):
 
     @property
     def batch_preprocessor(self):
-        """Return the preprocessor, which makes labels of CTC where the model has such a head."""
+        """Return the preprocessor. If the model has a CTC head, it makes CTC labels, too."""
         return dataclasses.replace(self.preprocessor, ctc=self._has_ctc)
 
     def check_data(self, data):
@@ -154,7 +137,10 @@ class SpeechToText(Task):
         return training.MaskedSparseCategoricalCrossentropy(**smoothing)
 
     def make_metrics(self):
-        """Of given texts: the share of tokens chooses the epoch."""
+        """Return a list of Keras metrics that score each next token, given the correct ones before.
+
+        Token accuracy selects the best epoch.
+        """
         if self._has_ctc:
             tokens, texts = training.DecoderAccuracy, training.DecoderSequenceAccuracy
         else:
@@ -163,78 +149,90 @@ class SpeechToText(Task):
         return [lambda: tokens(name="accuracy"), lambda: texts(name="exact_match")]
 
     def make_exportable(self, model):
-        """Return the model without CTC's logits, which only training needs."""
+        """Return the model to export, without the CTC logits, which only training needs."""
         if not isinstance(model.output, dict):
             return model
         return keras.Model(model.input, model.output["logits"], name=model.name)
 
     def make_examples(self):
-        """Return two recordings of noise with the beginnings of texts."""
+        """Return a batch for checking an export: two recordings of noise with a few target ids."""
         sounds = self.preprocessor(make_noise(self.preprocessor))
         begin = np.atleast_1d(self.preprocessor.start_token_id)
         return [{**sounds, "target_ids": np.array([[*begin, 4, 4]] * 2, "int32")}]
 
     def compute_scores(self, examples, where):
-        """Return word and character error rates, or chrF and exact match of translations."""
+        """Compute word and character error rates, or chrF and exact match for translations.
+
+        `examples` is a list of `Recording`. Error messages begin with `where`, a str.
+        """
         if not examples:
             return {}
         examples = self.select(examples, where)
         written = self.predict([recording.sound for recording in examples])
-        wanted = [find_target(recording) for recording in examples]
-        return score_texts(self.score, written, wanted)
+        targets = [find_target(recording) for recording in examples]
+        return score_texts(self.score, written, targets)
 
     def predict(self, inputs, *, beam=None, language=None, task=None):
-        """Return the texts of recordings.
+        """Transcribe or translate each recording.
 
         Args:
-            inputs: list of paths of WAV or FLAC files, or of arrays, samples (n,) or features
+            inputs: list of paths of WAV or FLAC files, or of arrays with samples (n,) or features
                 (T, F).
-            beam: int, how many texts the search holds; None for the task's own.
-            language: str, of a checkpoint of Whisper what is spoken, such as `"de"` or `"german"`;
-                None for the task's own.
-            task: str, likewise: `"transcribe"`, or `"translate"` into English.
+            beam: int, the beam width. None uses the beam width in the task's `writing`.
+            language: str, the spoken language, such as `"de"` or `"german"`. None keeps the
+                language that was passed to `from_preset`. Only for Whisper checkpoints.
+            task: str, `"transcribe"`, or `"translate"` to translate into English. None keeps the
+                task that was passed to `from_preset`. Only for Whisper checkpoints.
 
         Returns:
-            For each recording a str.
+            A list with a str for each recording.
         """
         check_many(inputs, "recording", ndim=1)
         options = {} if beam is None else {"beam": beam}
         if language is not None or task is not None:
             options["start_token_id"] = self._find_prompt(language, task)
-        alike = all(hasattr(sound, "shape") for sound in inputs)  # those share a batch
+        # Batch arrays of similar length. The lengths of files are unknown until they are read.
+        are_arrays = all(isinstance(sound, np.ndarray) for sound in inputs)
 
         def write(sounds):
             return self.preprocessor.texts(self.runner(self.preprocessor(sounds), **options))
 
-        lengths = [len(sound) if alike else 0 for sound in inputs]
+        lengths = [len(sound) if are_arrays else 0 for sound in inputs]
         return map_batches(write, inputs, lengths, ROWS)
 
     def _find_prompt(self, language, task):
-        """Return the tokens that texts begin with, for a language and a task of Whisper's."""
+        """Return the ids that Whisper's decoder starts with, for a language and a task."""
         if self.preprocessor.prompt is None:
             name, value = ("task", task) if language is None else ("language", language)
             raise ValueError(
-                f"{name}={value!r} is for checkpoints of Whisper, and this model writes what it "
-                "was trained to write: leave it out."
+                f"{name}={value!r} is for checkpoints of Whisper. This model only does what it was "
+                "trained for: leave it out."
             )
         return self.preprocessor.prompt.find(language, task)
 
     def attention(self, example, path=None):
-        """Return the maps of cross-attention: what each token that was written listened to."""
+        """Generate a text, and plot which parts of the recording each token attended to.
+
+        `example` is an input of `predict`. The figure is saved at `path`, unless this is None.
+        Return the attention weights of all layers and the figure as `AttentionMaps`.
+        """
         sounds = self.preprocessor([example])
 
         def name_keys(count):
             return self._name_times(sounds, count)
 
-        looked = "which part of the sound each token that was written listened to"
-        return draw_writing(self, sounds, name_keys, looked, path)
+        caption = "which part of the sound each written token attended to"
+        return self.draw_writing(sounds, name_keys, caption, path)
 
     def _name_times(self, sounds, count):
-        """Where each of `count` vectors begins, in seconds; of features in frames."""
+        """Return the labels of the time axis in a figure: the start time of each encoder vector.
+
+        `count` is the number of vectors. The unit is seconds, or frames if the inputs are features.
+        """
         length = int(sounds["lengths"][0])
         rate = self.preprocessor.sampling_rate
         if self.preprocessor.prompt is not None:
-            length = round(self.preprocessor.seconds * rate)  # silence is heard, too
+            length = round(self.preprocessor.seconds * rate)  # including the padding
         if rate is None:
             return [f"{k * length // count}" for k in range(count)]
         stride = blocks.log_mel_spectrogram.STRIDE
@@ -242,6 +240,6 @@ class SpeechToText(Task):
         return [f"{k * step:.2f}" for k in range(count)]
 
     def find_pictured(self, data_set):
-        """Return a short recording."""
-        every = data_set.test or data_set.dev
-        return min(every, key=lambda recording: len(recording.sound)).sound
+        """Return the shortest recording."""
+        examples = data_set.test or data_set.dev
+        return min(examples, key=lambda recording: len(recording.sound)).sound

@@ -1,4 +1,4 @@
-"""`Task`: a model, its preprocessor and its files as one object."""
+"""`Task`: a model and its preprocessor as one object, to train, evaluate, save and export."""
 
 import functools
 import logging
@@ -10,40 +10,48 @@ from keras_attention.data.preprocessors.tokenizer_owner import TokenizerOwner
 from keras_attention.export import card
 from keras_attention.export.checks import runner as files
 from keras_attention.files import manifest as manifests
+from keras_attention.files.fields import Fields
 from keras_attention.files.io import write_json
 from keras_attention.files.manifest import check_unchanged
 from keras_attention.tasks import recipes
-from keras_attention.tasks.folders import CARD, MODEL, SCORES, RunFolder
+from keras_attention.tasks.folders import (
+    CARD,
+    MANIFEST,
+    MODEL,
+    SCORES,
+    SOURCE,
+    RunFolder,
+    read_task_manifest,
+)
 from keras_attention.tasks.interface import TaskInterface
-from keras_attention.tasks.opening import open_model_file, open_preset
+from keras_attention.tasks.opening import open_preset
 from keras_attention.tasks.runners import load_runner, wrap_model
 
 LOG = logging.getLogger(__name__)
-CALIBRATING = 8  # batches of real inputs to measure activations on
+CALIBRATING = 8  # maximum number of batches that calibrate an int8 export
 
 
 class Task(TaskInterface):
-    """A model that does something for people: raw examples in, plain Python out.
+    """A model with its preprocessor, which accepts raw examples and returns plain Python objects.
 
-    Its subclasses are the classes of `ka.tasks`, one for each kind of task. `from_preset` opens a
-    trained one, `from_data` makes a new one, and the constructor takes a functional model and a
-    preprocessor that you made.
+    Each kind of task is a subclass in `ka.tasks`. `from_preset` opens a trained task, `from_data`
+    makes a new one, and the constructor wraps your own functional model and preprocessor.
 
     Args:
-        model: functional `keras.Model`, as the builder of the task gives it or your own of the same
+        model: functional `keras.Model` from a function in `builders`, or your own with the same
             inputs and outputs.
-        preprocessor: of `ka.data`, raw examples to arrays and back.
-        builder: str, the function in `ka.models` whose kind of model it is; None for the first in
-            `builders`.
+        preprocessor: a preprocessor from `ka.data`, which converts raw examples to model inputs,
+            and model outputs to answers.
+        builder: str, the name of the function in `ka.models` that makes such models. None selects
+            the first name in `builders`.
 
     Attributes:
         model: the Keras model.
-        preprocessor: as given.
-        pretrained: bool, whether the model began as a checkpoint of Hugging Face.
-        checkpoint: the folder of that checkpoint, where it was opened in this session; else None.
-        builders: tuple of str, names of the task: functions in `ka.models` that make its models, or
-            a name of its own where another task's builder makes them.
-        example_kind: the class of its examples, such as `ka.data.Text`.
+        preprocessor: the preprocessor.
+        pretrained: bool, whether the model was initialized from a Hugging Face checkpoint.
+        checkpoint: path of that checkpoint's folder if this process loaded it, else None.
+        builders: tuple of str, names of functions in `ka.models` that make models for this task.
+        example_kind: the class of one raw training example, such as `ka.data.Text`.
     """
 
     def __init__(self, model, preprocessor, *, builder=None):
@@ -55,16 +63,24 @@ class Task(TaskInterface):
         self.pretrained, self.checkpoint = False, None
 
     def __repr__(self):
-        about = str(self.path)
+        content = str(self.path)
         if self.path is None and self._model is not None:
-            about = f"{self._model.name}, {self._model.count_params():,} parameters"
+            content = f"{self._model.name}, {self._model.count_params():,} parameters"
         labels = self.settings.get("labels")
         kinds = "" if labels is None else f", {len(labels)} labels"
-        return f"{type(self).__name__}({self.builder}: {about}{kinds})"
+        return f"{type(self).__name__}({self.builder}: {content}{kinds})"
 
     @classmethod
     def check_builder(cls, builder, function):
-        """Return a name in `builders`, the first where it is None; another one is refused."""
+        """Check the name of a function in `ka.models` that makes models, and return it.
+
+        Args:
+            builder: str, a name in `builders`. None selects the first of them.
+            function: str, the calling function, for the error message, such as `".from_data"`.
+
+        Raises:
+            ValueError: `builder` is not in `builders`.
+        """
         builder = cls.builders[0] if builder is None else builder
         if builder not in cls.builders:
             raise ValueError(
@@ -73,51 +89,73 @@ class Task(TaskInterface):
             )
         return builder
 
-    # How a task begins.
+    # Constructors.
 
     @classmethod
     def from_preset(cls, preset, file=None, **options):
-        """Like `ka.tasks.from_preset`, where the preset must be of this class.
+        """Open a trained task that was saved to a folder, or a Hugging Face checkpoint.
 
-        A checkpoint of Hugging Face becomes one: where it has another head or none, the new one is
-        to be trained with `fit`.
+        If a checkpoint does not have the head of this task, the model gets a randomly initialized
+        head, which must be trained with `fit`.
 
         Args:
-            preset, file: as there.
-            **options: only of checkpoints. `max_length`, the tokens of a text that a `MaskedLM`
-                reads, that a `CausalLM` is trained on at once, or that a `Seq2SeqLM` writes at
-                most; and of a `Seq2SeqLM` its `beam`, `length_penalty` and `score`, and the
-                `prefix` of every source, such as T5's `"translate English to German: "`. Of a
-                `SpeechToText` `language`, `task` (`"transcribe"` or `"translate"`), `max_length`,
-                `beam` and `length_penalty`. Of a `TextClassifier` and a `MultiLabelClassifier` the
-                `pooling` before a new head, as in `ka.pretrained.load`: `"first"` is what Hugging
-                Face's classifiers have.
+            preset: str or path, the folder or the name of a preset, or a checkpoint such as
+                `"hf://name"`.
+            file: the format of the file to run: `"keras"`, `"saved_model"`, `"litert"` or
+                `"litert-int8"`. None selects the first of these that exists.
+            **options: options for Hugging Face checkpoints. Each class has its own:
+                - `MaskedLM`, `CausalLM`: `max_length`, the number of tokens in a window.
+                - `Seq2SeqLM`: `max_length`, the maximum number of tokens to generate, `beam`,
+                  `length_penalty`, `score`, and `prefix`, a string to prepend to every source,
+                  such as T5's `"translate English to German: "`.
+                - `SpeechToText`: `language`, `task` (`"transcribe"` or `"translate"`),
+                  `max_length`, `beam` and `length_penalty`.
+                - `TextClassifier`, `MultiLabelClassifier`: `pooling`, how a new head pools the
+                  token vectors. Hugging Face's classifiers use `"first"`, the first vector.
         """
         return open_preset(cls, preset, file, options)
 
     @classmethod
     def open_file(cls, path, manifest=None):
-        """Return the task of a model file of any format, with the vocabularies in its folder.
+        """Make a task that runs a model file, with the preprocessor in the same folder.
 
         Args:
-            path: the `.keras` file, SavedModel or `.tflite`.
-            manifest: dict, what the manifest in the folder says; None reads it.
+            path: path of a `.keras` file, a SavedModel or a `.tflite` file.
+            manifest: dict, the content of `manifest.json` in that folder. None reads the file.
+
+        Returns:
+            A task of this class.
         """
-        return open_model_file(cls, path, manifest)
+        path = pathlib.Path(path)
+        manifest = read_task_manifest(path.parent) if manifest is None else manifest
+        settings = cls.read_settings(Fields(path.parent / MANIFEST, manifest))
+        preprocessor = cls.load_preprocessor(path.parent, manifest)
+        task = cls(None, preprocessor, builder=manifest["task"], **settings)
+        task.source = {name: manifest[name] for name in SOURCE if name in manifest}
+        has_tokenizer = isinstance(preprocessor, TokenizerOwner) and preprocessor.is_pretrained
+        task.pretrained = manifest.get("pretrained", has_tokenizer)
+        kind = recipes.PRETRAINED if task.pretrained else manifest.get("dataset") or recipes.FILES
+        task.recipe = recipes.slow_down(recipes.choose_recipe(task.builder, kind))
+        task.path, task.manifest = path, manifest
+        task.example = manifest.get("example") or cls.example
+        return task
 
     @classmethod
     def from_data(cls, data, *, builder=None, **options):
-        """Return a new model for `data`, with vocabularies made of its training part.
+        """Make a task with a new, untrained model for a dataset.
+
+        Vocabularies and labels are collected from the training split.
 
         Args:
             data: a `ka.data.DataSet` of `example_kind`, or a list of raw training examples.
-            builder: str, where the class has several: see `builders`.
-            **options: numbers of the recipe, such as `learning_rate` or `max_length`, and keywords
-                of the builder, such as `num_layers` or `position`. Those not given are the
-                recipe's, in `ka.tasks.recipes`.
+            builder: str, the name of the function in `ka.models` that makes the model, one of
+                `builders`. None selects the first.
+            **options: hyperparameters, such as `learning_rate` or `max_length`, and arguments of
+                that function, such as `num_layers` or `position`. Their defaults are in
+                `ka.tasks.recipes`.
 
         Returns:
-            A task that is to be trained with `fit`.
+            A task to train with `fit`.
         """
         builder = cls.check_builder(builder, ".from_data")
         recipe = recipes.split_options(recipes.choose_recipe(builder), options)
@@ -126,7 +164,11 @@ class Task(TaskInterface):
 
     @classmethod
     def build(cls, data, recipe, builder):
-        """Return a new task for a data set, by a `Recipe`."""
+        """Make a task with an untrained model for a `DataSet`, as `recipe` (a `Recipe`) says.
+
+        A recipe has the hyperparameters. `builder` is the name of the function in `ka.models` that
+        builds the model.
+        """
         check_train(data.train)
         model, preprocessor, settings = cls.make_parts(data, recipe, builder)
         task = cls(model, preprocessor, builder=builder, **settings)
@@ -135,27 +177,34 @@ class Task(TaskInterface):
 
     @classmethod
     def as_data(cls, examples):
-        """Return a data set as it is, or make one of a list of training examples."""
+        """Return `examples` if it is a `DataSet`. Otherwise use it as a new one's training split.
+
+        Raises:
+            ValueError: the examples of the dataset are not of the class `example_kind`.
+        """
         if not isinstance(examples, DataSet):
             return cls.collect(examples)
         if examples.kind is not cls.example_kind:
             raise ValueError(
-                f"{cls.__name__} takes a data set of {cls.example_kind.__name__}, {cls.holds}, and "
-                f"this is {examples!r}."
+                f"{cls.__name__} takes a dataset of {cls.example_kind.__name__} ({cls.holds}), "
+                f"and received {examples!r}."
             )
         return examples
 
-    # The model, and what runs.
+    # The model and the runner.
 
     @property
     def model(self):
-        """Return the Keras model, whichever file of a preset predicts."""
+        """Return the Keras model.
+
+        If the task runs an exported file, the model is loaded from `model.keras` in its folder.
+        """
         if self._model is None:
             path = self.path.parent / MODEL if self.runs_a_file else self.path
             if not path.exists():
                 raise ValueError(
-                    f"{path.parent} holds no {MODEL}: {self.path.name} predicts and is evaluated, "
-                    "but cannot be trained on, exported or looked into."
+                    f"{path.parent} has no {MODEL}. {self.path.name} can predict and be "
+                    "evaluated, but it cannot be trained, exported or visualized."
                 )
             check_unchanged(path)
             self._model = files.load_keras_model(path)
@@ -163,27 +212,34 @@ class Task(TaskInterface):
 
     @property
     def runs_a_file(self):
-        """Return whether an exported file predicts, and not the Keras model."""
+        """bool, whether `predict` and `evaluate` run an exported file, not the Keras model."""
         return self.path is not None and files.find_format(self.path) != "keras"
 
     def __getstate__(self):
-        """Leave out the runner: what it compiled cannot be pickled or copied."""
+        """Return the attributes to pickle. `runner` is left out, because it may be compiled."""
         return {name: value for name, value in vars(self).items() if name != "runner"}
 
     @functools.cached_property
     def runner(self):
-        """Return what predicts: the model, or the exported file that was opened."""
+        """Return the function that maps model inputs to outputs.
+
+        It runs either the exported file that was opened, or the Keras model.
+        """
         if self.runs_a_file:
             return self.open_runner(self.path)
         return self.wrap_model(self.model, self.path)
 
     def forget_runner(self):
-        """Return what runs is the model in memory from now on."""
+        """Close the exported file that predictions used. Later ones use the Keras model."""
         self.path = None
         vars(self).pop("runner", None)
 
     def open_runner(self, path):
-        """Open the exported file `path` as a function, if it fits the preprocessor."""
+        """Return a function that runs the exported model file at `path`.
+
+        Raises:
+            ValueError: the sizes of the file do not match the preprocessor.
+        """
         run = load_runner(path)
         self.check_runner(path, run)
         if isinstance(self.preprocessor, TokenizerOwner):
@@ -191,7 +247,11 @@ class Task(TaskInterface):
         return run
 
     def wrap_model(self, model, path=None):
-        """Return the same of a Keras model, loaded from `path` or made here."""
+        """Return a function that runs a Keras model.
+
+        `path` is the file that the model was loaded from, or None if it was made in memory. Only a
+        loaded model is compared with the preprocessor.
+        """
         run = wrap_model(model, path)
         if path is not None:
             self.check_runner(path, run)
@@ -199,16 +259,19 @@ class Task(TaskInterface):
 
     @property
     def metadata(self):
-        """Return the manifest's entries beside files and preprocessing."""
-        about = {"task": self.builder, **self.source, **self.settings}
-        about |= {"pretrained": True} if self.pretrained else {}
-        return about | ({} if self.example == type(self).example else {"example": self.example})
+        """dict, what `manifest.json` states about the task: its name, data and settings."""
+        entries = {"task": self.builder, **self.source, **self.settings}
+        if self.pretrained:
+            entries["pretrained"] = True
+        if self.example != type(self).example:
+            entries["example"] = self.example
+        return entries
 
     @property
     def facts(self):
-        """Return what a card says of it: `ka.export.card.Facts`."""
-        about = self.builder, type(self).__name__, self.model.count_params(), self.example
-        return card.Facts(*about, self.takes_context, self.converses)
+        """`ka.export.card.Facts`, the facts about the task that its model card states."""
+        sizes = self.builder, type(self).__name__, self.model.count_params(), self.example
+        return card.Facts(*sizes, self.takes_context, self.converses)
 
     # Training.
 
@@ -226,26 +289,28 @@ class Task(TaskInterface):
         verbose="auto",
         **options,
     ):
-        """Trains the model on raw examples, and keeps the weights of its best epoch.
+        """Train the model on raw examples, and restore the weights of the best epoch.
 
-        Where examples have labels that the model does not know, it gets a new last layer for the
-        labels that are there, and says so; the other layers go on from what they learnt.
+        If the examples have labels that the model lacks, the last layer is replaced by a new one
+        for the labels in the data, and a log message reports this. The other layers keep their
+        weights.
 
         Args:
-            train: list of raw examples, or a `ka.data.DataSet` of `example_kind`: then its
-                development part is `validation_data`.
-            validation_data: raw examples to choose the best epoch on; None holds a tenth of `train`
-                out.
-            epochs, batch_size, learning_rate: as in Keras; None for the recipe's, in smaller
-                batches where examples are few.
-            minutes: float, ends the training after so many, within an epoch, too; the learning rate
-                falls with the time.
-            backup_dir: folder that keeps the state of each epoch, so that the same call goes on
-                after a stop; None keeps it until the end of this call only.
+            train: list of raw examples, or a `ka.data.DataSet` of `example_kind`.
+            validation_data: raw examples that select the best epoch. With None, the development
+                split of `train` is used if `train` is a `DataSet` with such a split. Otherwise a
+                tenth of the training examples is held out.
+            epochs, batch_size, learning_rate: as in Keras. None uses the default of the task in
+                `ka.tasks.recipes`, with smaller batches for small datasets.
+            minutes: float, the time limit. Training may stop in the middle of an epoch. The
+                learning rate schedule follows the elapsed time.
+            backup_dir: folder to save the training state in after each epoch. After an interruption
+                the same call resumes from this state. None deletes the state when the call ends.
             callbacks: list of Keras callbacks.
-            verbose: what Keras prints, as in `keras.Model.fit`. Unless it is 0 or False, what is
-                left out of the data, and advice, are logged as warnings.
-            **options: other numbers of the recipe: `seed`, `weight_decay`, `label_smoothing`, ...
+            verbose: as in `keras.Model.fit`. Unless it is 0 or False, advice and notes about
+                skipped examples are logged as warnings.
+            **options: other hyperparameters of training, such as `seed`, `weight_decay` and
+                `label_smoothing`.
 
         Returns:
             A `keras.callbacks.History`.
@@ -253,21 +318,18 @@ class Task(TaskInterface):
         from keras_attention.tasks.fitting import fit_task
 
         recipes.refuse_settled(options)
-        numbers = {
-            "epochs": epochs,
-            "minutes": minutes,
-            "batch_size": batch_size,
-            "learning_rate": learning_rate,
-            **options,
-        }
+        numbers = {"epochs": epochs, "minutes": minutes, "batch_size": batch_size}
+        numbers |= {"learning_rate": learning_rate, **options}
         data = self.as_data(train)
         dev = data.dev if validation_data is None else self.as_data(validation_data).train
-        return fit_task(
-            self, data, dev, numbers, backup_dir=backup_dir, callbacks=callbacks, verbose=verbose
-        )
+        options = {"backup_dir": backup_dir, "callbacks": callbacks, "verbose": verbose}
+        return fit_task(self, data, dev, numbers, **options)
 
     def make_job(self, train, dev, recipe):
-        """Return the `Job` of a training on raw examples."""
+        """Return a `Job` for `train_model`: the model with batches, loss and metrics.
+
+        `train` and `dev` are raw examples, and `recipe` is a `Recipe`, the hyperparameters.
+        """
         from keras_attention.tasks.training import Job
 
         check_train(train)
@@ -280,18 +342,20 @@ class Task(TaskInterface):
             lower_is_better=self.lower_is_better,
         )
 
-    # What a trained task gives.
+    # Scores and files.
 
     def evaluate(self, examples, where="The examples"):
-        """Return scores on raw examples, or on the test part of a data set.
+        """Compute the scores of the model on raw examples, or on the test split of a dataset.
 
         Args:
-            where: str, what errors call the examples.
+            examples: list of raw examples, or a `ka.data.DataSet`, whose test split is used.
+            where: str, how error messages refer to the examples.
 
         Returns:
-            dict, name -> score; {} where there is no example. For tasks with labels its attribute
-            `classes` has precision, recall and F1 of each label, and `confusion` how often each
-            label was taken for which; `ka.visualization.confusion_map` draws that.
+            A dict from the name of a score to its value, or {} without examples. For tasks
+            with labels the dict has two attributes. `classes` contains the precision, recall and F1
+            of each label. `confusion` contains the confusion counts, which
+            `ka.visualization.confusion_map` draws.
         """
         if isinstance(examples, DataSet):
             self.check_data(self.as_data(examples))
@@ -313,21 +377,28 @@ class Task(TaskInterface):
         compatible_with=(),
         calibration=None,
     ):
-        """Exports the model and compares the file's numbers with the model's.
+        """Write the model as LiteRT or SavedModel, and compare the file's outputs with the model's.
 
-        What an app needs beside the file lies beside it: the vocabularies or the tokenizer, the
-        labels, and `manifest.json`, which says how a raw example becomes the file's inputs. Files
-        of these names that are of something else, or of another model, stay, with a warning.
+        The other files that an app needs are written to the same folder: the vocabularies or the
+        tokenizer, the labels, and `manifest.json`, which describes how to convert a raw example to
+        model inputs. If a vocabulary of another model is already there under the same name, it is
+        not overwritten, and a warning is logged.
 
         Args:
-            path: file or folder to write.
-            format: `"litert"` or `"saved_model"`; None for LiteRT where `path` ends in `.tflite`.
-            quantization, batch_size, sequence_length, compatible_with: as for
-                `ka.export.to_litert`.
-            calibration: raw examples to measure activations on, for `quantization="int8"`.
+            path: path of the file or folder to write.
+            format: `"litert"` or `"saved_model"`. None selects LiteRT if `path` ends in `.tflite`,
+                and SavedModel otherwise.
+            quantization: `"float16"`, `"int8_weights"` or `"int8"`, how LiteRT files store weights.
+                None for float32.
+            batch_size, sequence_length: int, fixed sizes of the inputs. None accepts any size.
+            compatible_with: `"interpreter"`, `"gpu"` or `"web"`, or a list of them: the runtimes
+                that must be able to run a LiteRT file.
+            calibration: list of raw examples for measuring the ranges of activations, required for
+                `quantization="int8"`.
 
         Returns:
-            `ka.export.ExportReport`.
+            A `ka.export.ExportReport`: the file's size and operators, and how far its outputs
+            differ from those of the model.
         """
         from keras_attention.tasks.exporting import export_model, keep_preprocessing
 
@@ -348,20 +419,31 @@ class Task(TaskInterface):
             )
 
     def list_inputs(self, examples, count=CALIBRATING, where="The examples"):
-        """Arrays as the model takes them, a list of batches, of raw examples."""
+        """Convert raw examples to batches of model inputs, for checking or calibrating an export.
+
+        Args:
+            examples: list of raw examples, or a `ka.data.DataSet`, whose training split is used.
+            count: int, the maximum number of batches.
+            where: str, how error messages refer to the examples.
+
+        Returns:
+            A list of batches.
+        """
         batches = self.make_batches(self.as_data(examples).train, where)
         if batches is None:
-            raise ValueError(f"{where}: there is no example to measure activations on.")
+            raise ValueError(f"{where} are empty: expected one or more to measure activations on.")
         return [inputs for inputs, _ in batches.take(count).as_numpy_iterator()]
 
     def save_to_preset(self, folder, *, weights_dtype=None, overwrite=False):
-        """Writes all that `from_preset` and the command line need: model, vocabularies, card.
+        """Write the model, its vocabularies and a model card to a folder, called a preset.
+
+        `from_preset` and the command line can open a preset.
 
         Args:
-            folder: path, new or empty.
-            weights_dtype: `"float16"` halves the file; None keeps float32. Either is loaded, and
-                trained on, as float32.
-            overwrite: bool, whether a preset that is there may be replaced.
+            folder: path of a new or empty folder.
+            weights_dtype: `"float16"` stores the weights in float16, which halves the size of the
+                file. None stores them in float32. In both cases they are loaded as float32.
+            overwrite: bool, whether to replace an existing preset in the folder.
         """
         folder = RunFolder(folder, {"preset": self.builder}, replace=overwrite)
         with folder.fill() as result:
@@ -371,9 +453,9 @@ class Task(TaskInterface):
             (result / CARD).write_text(card.write_preset_card(self.facts, self.scores), "utf-8")
 
     def save_files(self, folder, weights_dtype=None):
-        """Writes model and vocabularies into `folder`, with a manifest.
+        """Write the model without its optimizer, the preprocessor's files and `manifest.json`.
 
-        The optimizer stays out: its state is two thirds of a file, and no training goes on from it.
+        `folder` is a path. `weights_dtype` is `"float16"`, or None for float32.
         """
         from keras_attention.core import sharing
         from keras_attention.tasks.model_file import save_model
@@ -385,6 +467,6 @@ class Task(TaskInterface):
 
 
 def check_train(examples):
-    """Refuses to train on no example."""
+    """Raise a ValueError if `examples` is empty."""
     if not len(examples):
-        raise ValueError("There is nothing to train on: train= holds no example.")
+        raise ValueError("There is nothing to train on: train= is empty.")

@@ -1,33 +1,31 @@
-"""`Writing`: how an encoder-decoder writes texts, and what tasks share that write."""
+"""`Writing`: the settings of beam search for tasks that generate text."""
 
 import dataclasses
 
-import numpy as np
-
 from keras_attention.core.checks import check_number, check_whole_number
-from keras_attention.core.lazy import generation, visualization
 from keras_attention.files.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS
-from keras_attention.tasks.generators import check_ids, get_generation_options
-from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.generators import check_ids
 
-FINISHING_SECONDS = 138.0  # of three endpoints in each of three files
 SUPPRESSED = ("suppress_tokens", "begin_suppress_tokens")
 
 
 @dataclasses.dataclass(frozen=True)
 class Writing:
-    """How texts are written: the search, its limits, and what no text has.
+    """The settings of beam search, for tasks that generate text from another input.
+
+    The names are those of Hugging Face, except `beam` (`num_beams`).
 
     Args:
-        beam: int, how many texts the search holds at a time; 1 is greedy.
-        length_penalty: float, of `ka.generation.Beam`: 0 prefers short texts.
-        max_new_tokens: int, the tokens of a text at most.
-        forced_bos_token_id: int, the first token of every text, or None; as Hugging Face has it.
-        suppress_tokens: ints, tokens that are never written.
-        begin_suppress_tokens: ints, tokens that are never written first.
-        min_new_tokens: int, the tokens of a text at least, before its end.
-        no_repeat_ngram_size: int, how many tokens in a row no text has twice (Paulus et al.,
-            2018, section 2.5, with 3, of summaries); None for no limit.
+        beam: int, the beam width. 1 is greedy search.
+        length_penalty: non-negative float, how much the search favors long outputs
+            (`ka.generation.Beam`). With 0, it prefers short outputs.
+        max_new_tokens: int, the maximum number of tokens in a text.
+        forced_bos_token_id: int, the id of the first token of every text. None does not force one.
+        suppress_tokens: sequence of int, ids of tokens that are never generated.
+        begin_suppress_tokens: sequence of int, ids of tokens that are never generated first.
+        min_new_tokens: int, the minimum number of tokens before the end token.
+        no_repeat_ngram_size: int, n. No sequence of n tokens occurs twice in a text (Paulus et al.,
+            2018, section 2.5, use 3 for summaries). None allows repetitions.
 
     Example:
 
@@ -65,7 +63,7 @@ class Writing:
 
     @classmethod
     def read(cls, fields):
-        """Read it in the entry of a manifest (`Fields`), which it checks."""
+        """Make a `Writing` from `fields`, the entry `writing` of a task's `manifest.json`."""
         check_ids(fields, "start_token_id")
         check_ids(fields, "end_token_id")
         fields.whole("padding_id", least=0, most=MOST_ID, default=None)
@@ -89,18 +87,22 @@ class Writing:
         )
 
     def describe(self, preprocessor):
-        """Return the entry of a manifest, with the ids of a preprocessor."""
-        plain = {field.name: field.default for field in dataclasses.fields(self)}
+        """Return the entry `writing` of `manifest.json`, a dict with the preprocessor's ids, too.
+
+        Apps read from this entry how to generate text.
+        """
+        settings = dataclasses.asdict(self)
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
         always = ("beam", "length_penalty", "max_new_tokens")
         return {
-            **{name: getattr(self, name) for name in always},
+            **{name: settings[name] for name in always},
             "start_token_id": preprocessor.start_token_id,
             "end_token_id": preprocessor.end_token_id,
             "padding_id": preprocessor.padding_id,
             **{
                 name: value
-                for name, value in dataclasses.asdict(self).items()
-                if name not in always and value != plain[name]
+                for name, value in settings.items()
+                if name not in always and value != defaults[name]
             },
         }
 
@@ -109,52 +111,3 @@ def _check_ids(ids):
     return tuple(
         check_whole_number("Writing", "a suppressed id", i, least=0, most=MOST_ID) for i in ids
     )
-
-
-def check_score(task, score):
-    """Return the name of the score of a task: the first of its `score_names` where it is None."""
-    score = task.score_names[0] if score is None else score
-    if score not in task.score_names:
-        expected = ", ".join(task.score_names)
-        raise ValueError(f"{type(task).__name__}(score={score!r}): expected one of {expected}.")
-    return score
-
-
-def draw_writing(task, inputs, name_keys, looked, path):
-    """Return the maps of cross-attention while a text is written, and a picture of the last one.
-
-    Args:
-        task: the task that writes.
-        inputs: what its preprocessor makes of one input.
-        name_keys: function of how many keys there are, that names each.
-        looked: str, ends the title.
-        path: where the picture goes, or None.
-    """
-    maps, layer, weights, queries = write_with_attention(task, inputs)
-    keys = name_keys(weights.shape[-1])
-    figure = visualization.attention_map(
-        weights, queries, keys, title=f"{layer}: {looked}", path=path
-    )
-    return AttentionMaps(maps, queries, keys, figure)
-
-
-def write_with_attention(task, inputs):
-    """Return (all maps, path and weights (1, N, T, S) of the last cross-attention, T tokens)."""
-    options = get_generation_options(task.metadata)
-    options |= {"sampler": "greedy", "return_attention": True}
-    del options["generate"]
-    result = generation.generate(task.model, inputs, **options)
-    layer, weights = find_last_of_source(result.attention)
-    ends = np.flatnonzero(np.isin(result.ids[0], task.preprocessor.end_token_id))
-    length = 1 + int(ends[0]) if ends.size else None
-    queries = task.preprocessor.target.pieces(result.ids[0][:length])
-    return dict(result.attention), layer, weights[:, :, : len(queries)], queries
-
-
-def find_last_of_source(maps):
-    """Return (path, weights) of the last layer that looks at the source.
-
-    It is the last of those called cross-attention, or the only one.
-    """
-    crossing = [path for path in maps if "cross_attention" in path] or list(maps)
-    return crossing[-1], maps[crossing[-1]]

@@ -1,4 +1,6 @@
-"""Losses, metrics, schedules and callbacks for training with padding, beside Keras's own."""
+"""Losses, metrics, optimizers, schedules and callbacks. All of them ignore padding."""
+
+# ruff: noqa: F401
 
 from typing import TYPE_CHECKING
 
@@ -71,67 +73,6 @@ if TYPE_CHECKING:
     )
     from keras_attention.training.two_passes import TwoPasses, with_two_passes
 
-__all__ = [
-    "AdamW",
-    "BoxAveragePrecision",
-    "CTCAttention",
-    "CTCTranscriptAccuracy",
-    "ChunkedLogits",
-    "ClassF1",
-    "ConstantForcing",
-    "DecoderAccuracy",
-    "DecoderSequenceAccuracy",
-    "DependencyCrossentropy",
-    "EntityF1",
-    "EntityPrecision",
-    "EntityRecall",
-    "ExponentialForcing",
-    "HungarianLoss",
-    "InverseSigmoidForcing",
-    "JointModel",
-    "LabeledAttachment",
-    "LayerwiseAdamW",
-    "LinearForcing",
-    "MacroF1",
-    "MaskedCTC",
-    "MaskedPerplexity",
-    "MaskedSequenceAccuracy",
-    "MaskedSparseCategoricalAccuracy",
-    "MaskedSparseCategoricalCrossentropy",
-    "MultiLabelCrossentropy",
-    "Noam",
-    "ResetMemory",
-    "ScheduledSampling",
-    "SpanCrossentropy",
-    "SpanF1",
-    "TwoPasses",
-    "UnlabeledAttachment",
-    "compute_answer_f1",
-    "compute_character_error_rate",
-    "compute_distinct",
-    "compute_exact_match",
-    "compute_overlaps",
-    "compute_repetition",
-    "compute_word_error_rate",
-    "enable_lora",
-    "fastest_dtype_policy",
-    "find_label_thresholds",
-    "freeze",
-    "layer_rates",
-    "match_objects",
-    "merge_lora",
-    "merge_metrics",
-    "score_answers",
-    "score_boxes",
-    "score_brackets",
-    "score_diversity",
-    "score_label_sets",
-    "score_translations",
-    "unfreeze",
-    "warmup_cosine",
-    "with_two_passes",
-]
-
 _MODULES = {
     name: module
     for module, names in {
@@ -168,6 +109,7 @@ _MODULES = {
     for name in names.split()
 }
 
+__all__ = sorted(_MODULES)
 __getattr__ = make_getattr(__name__, _MODULES)
 
 

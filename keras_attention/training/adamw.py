@@ -1,4 +1,4 @@
-"""`AdamW`: Keras's optimizer, with one pass over each variable per step on TensorFlow."""
+"""`AdamW`: Keras's optimizer, with one fused kernel per variable on TensorFlow."""
 
 import keras
 
@@ -7,20 +7,20 @@ from keras_attention.core import keras_internals
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class AdamW(keras.optimizers.AdamW):
-    """`keras.optimizers.AdamW` (Loshchilov and Hutter, 2019), faster on TensorFlow.
+    """The optimizer AdamW (Loshchilov and Hutter, 2019), faster on TensorFlow than Keras's class.
 
-    Keras computes a step in ten operations per variable, and each of them reads and writes memory
-    as large as the variable. On TensorFlow this class calls the kernel that does it in one pass. On
-    other backends, with `amsgrad` and under a `tf.distribute` strategy it runs Keras's own step.
+    Keras updates a variable in ten operations. On TensorFlow this class calls one fused kernel
+    instead. It falls back to Keras's own update on other backends, with `amsgrad=True`, and under a
+    `tf.distribute` strategy.
 
-    The gradient of an embedding table is a list of rows, some of them for the same token. They are
-    summed first, and then all rows of the table change, since Adam's moments of every row decay.
-    Keras squares each row before it sums them, so its second moment of frequent tokens is smaller
-    than Adam's. With `global_clipnorm` or `gradient_accumulation_steps` both are equal.
+    TensorFlow represents the gradient of an embedding table as a list of rows, and a frequent token
+    has several rows. This class sums the rows of a token before squaring them, as Adam defines it.
+    Keras squares each row first, which underestimates the second moment of frequent tokens, unless
+    `global_clipnorm` or `gradient_accumulation_steps` is set.
 
-    Arguments, variables and their order are those of `keras.optimizers.AdamW`, so each loads what
-    the other saved. A step differs by up to 7 millionths of its size: Keras computes 1 - beta_2 in
-    Python, and corrects the bias in float32.
+    The arguments, the variables and the order of the variables match `keras.optimizers.AdamW`, so
+    either class can load the other's checkpoints. Updates differ by at most 7e-6 of their size,
+    because Keras computes 1 - beta_2 in Python and corrects the bias in float32.
 
     ```python
     import keras
@@ -69,7 +69,10 @@ class AdamW(keras.optimizers.AdamW):
 
 
 def _is_one_process_on_tensorflow():
-    """Return whether kernels of TensorFlow may change variables in place."""
+    """Return whether the fused kernel may update variables in place.
+
+    That is the case on TensorFlow without a `tf.distribute` strategy.
+    """
     if keras.backend.backend() != "tensorflow":
         return False
     import tensorflow as tf

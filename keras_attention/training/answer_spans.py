@@ -1,4 +1,4 @@
-"""Loss and metric of answer spans: a first and a last place, each an output of the model."""
+"""Loss and metric for models that predict the start and the end of an answer in a text."""
 
 import keras
 from keras import ops
@@ -10,20 +10,22 @@ from keras_attention.training.metrics import MaskedMean, read_positions
 
 
 def stack_ends(outputs):
-    """Return logits (B, 2, T) from a dict with `"start_logits"` and `"end_logits"` (B, T)."""
+    """Return the start and end logits of a `question_answerer` as one tensor (B, 2, T)."""
     return ops.stack([outputs["start_logits"], outputs["end_logits"]], axis=1)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class SpanCrossentropy(MaskedSparseCategoricalCrossentropy):
-    """Mean of the cross-entropies of a span's first and last place (Devlin et al., 2019).
+    """Loss of `ka.models.question_answerer`: the mean cross-entropy of the start and the end.
 
-    Compile it with `ka.training.JointModel`: `ka.models.question_answerer` has two outputs.
-    Arguments are those of `MaskedSparseCategoricalCrossentropy`. With `label_smoothing`, impossible
-    places, whose logits are -100, add to the loss.
+    (Devlin et al., 2019, section 4.2.) Compile it with `ka.training.JointModel`, because the model
+    has two outputs. The arguments are those of `MaskedSparseCategoricalCrossentropy`, such as
+    `ignore_class`. Avoid `label_smoothing`, which expects some probability at every position, also
+    at positions that cannot be an answer and have the logit -100.
 
     Call arguments:
-        y_true: int (B, 2), the first and the last place; -1 in rows to ignore.
+        y_true: int (B, 2), the first and the last position of the answer, counted from 0. Rows of
+            -1 are ignored.
         y_pred: dict with `"start_logits"` and `"end_logits"` (B, T).
         sample_weight: (B,) or (B, 2).
 
@@ -32,8 +34,8 @@ class SpanCrossentropy(MaskedSparseCategoricalCrossentropy):
     import keras_attention as ka
 
     logits = np.log([[0.1, 0.8, 0.1]]).astype("float32")
-    found = {"start_logits": logits, "end_logits": logits}
-    loss = ka.training.SpanCrossentropy()(np.array([[1, 2]]), found)
+    outputs = {"start_logits": logits, "end_logits": logits}
+    loss = ka.training.SpanCrossentropy()(np.array([[1, 2]]), outputs)
     assert abs(float(loss) + (np.log(0.8) + np.log(0.1)) / 2) < 1e-6
     ```
     """
@@ -49,17 +51,18 @@ class SpanCrossentropy(MaskedSparseCategoricalCrossentropy):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class SpanF1(MaskedMean):
-    """F1 between the places of the best predicted span and those of the true one.
+    """F1 of the overlap between the predicted and the true answer, counted in positions.
 
-    The best span has the largest sum of start and end logit, as in `ka.data.search_span`. Compile
-    it with `ka.training.JointModel`.
+    The predicted span has the largest sum of start and end logit, as `ka.data.search_span` finds
+    it. Compile the metric with `ka.training.JointModel`.
 
     Args:
-        maximum_answer: int, the largest number of places in a span.
-        ignore_class: int, the label of rows to ignore.
+        maximum_answer: int, the maximum number of positions in a predicted span.
+        ignore_class: int, the label in `y_true` that marks rows to ignore.
 
     Call arguments of `update_state`:
-        y_true: int (B, 2), the first and the last place. Both 0 for no span.
+        y_true: int (B, 2), the first and the last position of the answer. Both are 0 if the
+            question has no answer.
         y_pred: dict with `"start_logits"` and `"end_logits"` (B, T).
         sample_weight: (B,) or (B, 2).
 
@@ -92,14 +95,14 @@ class SpanF1(MaskedMean):
         super().update_state(ops.divide(2.0 * shared, ops.maximum(sizes, 1.0)), weights)
 
     def _find_best(self, logits):
-        """Return the first and last places (B,) of the best spans."""
+        """Return the first and last position of the best span of each row, two int32 (B,)."""
         length = ops.shape(logits)[2]
         scores = ops.expand_dims(logits[:, 0], 2) + ops.expand_dims(logits[:, 1], 1)  # (B, T, T)
         positions = ops.arange(length)
         start, end = ops.expand_dims(positions, 1), ops.expand_dims(positions, 0)
         ahead = end - start
         fits = ops.logical_and(ahead >= 0, ahead < self.maximum_answer)
-        fits = ops.logical_and(fits, ops.logical_or(start > 0, end == 0))  # 0 is no answer
+        fits = ops.logical_and(fits, ops.logical_or(start > 0, end == 0))  # 0 means "no answer"
         scores = ops.where(fits, scores, -1e9)
         best = ops.argmax(ops.reshape(scores, (-1, length * length)), axis=1)
         best = ops.cast(best, "int32")

@@ -1,27 +1,27 @@
-"""Overlap of boxes: intersection over union, plain and generalized."""
+"""The overlap of boxes: intersection over union (IoU) and generalized IoU."""
 
 from keras import ops
 
 
 def find_corners(boxes):
-    """Convert boxes (..., 4) from (cx, cy, w, h) to (x0, y0, x1, y1)."""
+    """Return the corners (x0, y0, x1, y1) of boxes (..., 4) given as (center x, center y, w, h)."""
     middles, sizes = ops.split(boxes, 2, axis=-1)
     return ops.concatenate([middles - sizes / 2, middles + sizes / 2], axis=-1)
 
 
 def compute_overlaps(first, second):
-    """Compute the intersection over union of boxes, and its generalized form.
+    """Compute the intersection over union (IoU) and the generalized IoU of boxes.
 
-    The generalized form subtracts the share of the smallest box around both that neither covers
-    (Rezatofighi et al., 2019). It is at least -1, and has a gradient for boxes that do not touch.
-    `keras.utils.bounding_boxes` has the plain and the complete form.
+    Generalized IoU is IoU minus the uncovered fraction of the smallest box that encloses both
+    (Rezatofighi et al., 2019). It is at least -1, and it has a gradient even if the boxes do not
+    touch. `keras.utils.bounding_boxes` does not compute generalized IoU.
 
     Args:
-        first, second: float (..., 4), corners (x0, y0, x1, y1), of shapes that broadcast: (B, Q, 1,
-            4) and (B, 1, M, 4) for all pairs.
+        first, second: float (..., 4), corners (x0, y0, x1, y1). The shapes must broadcast, such as
+            (B, Q, 1, 4) and (B, 1, M, 4) to compare Q boxes with each of M boxes.
 
     Returns:
-        Two tensors (...). Two boxes without area give 0.
+        (iou, giou), two float32 tensors (...). Both are 0 for two boxes without area.
 
     ```python
     import numpy as np
@@ -48,7 +48,7 @@ def compute_overlaps(first, second):
 
 
 def _measure(corners):
-    """Compute the areas (...) of boxes (..., 4)."""
+    """Return the areas (...) of boxes (..., 4), given by their corners."""
     return _multiply_sides(ops.maximum(corners[..., 2:] - corners[..., :2], 0.0))
 
 

@@ -1,4 +1,4 @@
-"""`ChunkedLogits`: training of a token model that never holds the logits of all tokens."""
+"""`ChunkedLogits`: trains a language model without holding the logits of all tokens in memory."""
 
 import keras
 from keras import ops
@@ -14,29 +14,31 @@ METRICS = (MaskedSparseCategoricalAccuracy, MaskedPerplexity)
 
 
 class ChunkedLogits(checks.TrainsAnother, keras.Model):
-    """Trains a token model with the logits of a few tokens at a time.
+    """Trains a model with logits for every token in less memory.
 
-    The logits of T tokens over a vocabulary of V, and their gradients, are often the largest
-    tensors of a training step. Here the last layer, the loss and the metrics run on `chunk_size`
-    tokens at a time, and the gradient of a chunk is computed with its loss (Hsu et al., 2024,
-    *Liger kernel*). Nothing is computed twice, and the result is the same.
+    The logits (B, T, V) over a vocabulary of size V, and their gradients, are often the largest
+    tensors of a training step. This wrapper runs the last layer, the loss and the metrics on
+    `chunk_size` tokens at a time. It computes the gradient of a chunk together with its loss (Hsu
+    et al., 2024, *Liger kernel*), so nothing is computed twice. The result is the same as without
+    chunks.
 
-    The layers are shared with `model`, so generate with, export and save that model: this one
-    refuses. Its output is the vectors before the last layer.
+    The wrapper shares its layers with `model`. Use `model` to generate, save and export, because
+    the output of the wrapper is the input of the last layer, not logits.
 
     Args:
-        model: functional `keras.Model` with one output, logits (B, T, V) of a `keras.layers.Dense`
-            or of `TokenEmbedding(...)(x, reverse=True)`: a `causal_language_model`,
-            `masked_language_model`, `seq2seq_transformer`, `encoder_decoder`, or your own.
-        chunk_size: int, tokens per chunk, equally many from each row. Memory grows with it. A small
-            value adds up the gradient of the last layer often.
+        model: functional `keras.Model` with one output: logits (B, T, V) from a
+            `keras.layers.Dense` or from `TokenEmbedding(...)(x, reverse=True)`. Examples are
+            `causal_language_model`, `masked_language_model`, `seq2seq_transformer` and
+            `encoder_decoder`.
+        chunk_size: int, number of tokens in a chunk, from all rows together. A larger chunk needs
+            more memory, a smaller chunk more time.
 
-    In `compile`:
-        loss: a Keras loss from logits with a value for each token, such as
+    Arguments of `compile`:
+        loss: a Keras loss that computes one value per token from logits, such as
             `MaskedSparseCategoricalCrossentropy`. Padding and ignored labels do not count. On
-            several devices the mean is over the tokens of all of them.
+            several devices the mean is over the tokens of all devices.
         metrics, weighted_metrics: lists of `MaskedSparseCategoricalAccuracy` and
-            `MaskedPerplexity`. For metrics of whole rows evaluate `model`.
+            `MaskedPerplexity`. For metrics of whole rows, compile and evaluate `model`.
 
     ```python
     import numpy as np
@@ -60,7 +62,11 @@ class ChunkedLogits(checks.TrainsAnother, keras.Model):
         self.head, self.chunk_size = head, chunk_size
 
     def compile(self, optimizer, loss, metrics=(), weighted_metrics=(), **options):
-        """Compile as `keras.Model.compile` does, with one loss and with metrics of tokens."""
+        """Compile like `keras.Model`, with one loss and only metrics that count tokens.
+
+        `loss` is a `keras.losses.Loss` of logits that is reduced to one number. `options` are the
+        other arguments of `keras.Model.compile`, except `loss_weights`.
+        """
         if not isinstance(loss, keras.losses.Loss) or loss.reduction in (None, "none"):
             raise ValueError(
                 f"ChunkedLogits.compile(loss={loss!r}): expected a Keras loss of logits that is "
@@ -74,9 +80,9 @@ class ChunkedLogits(checks.TrainsAnother, keras.Model):
         for metric in (*(metrics or ()), *(weighted_metrics or ())):
             if type(metric) not in METRICS:
                 raise ValueError(
-                    f"ChunkedLogits.compile: {metric!r} cannot be computed from some tokens: "
+                    f"ChunkedLogits.compile: {metric!r} cannot be computed chunk by chunk: "
                     f"expected {' or '.join(each.__name__ for each in METRICS)}. For other metrics "
-                    "compile and evaluate the model that ChunkedLogits was made of."
+                    "compile and evaluate the original model."
                 )
         super().compile(optimizer, **options)
         self.chunked_loss = loss
@@ -105,18 +111,23 @@ class ChunkedLogits(checks.TrainsAnother, keras.Model):
         return loss
 
     def save(self, *args, **kwargs):
-        """Refuse: save `model`."""
+        """Raise an error, because only the wrapped `model` can be saved."""
         checks.check_gives_logits(self)
 
     def get_config(self):
-        """Refuse: save `model`."""
+        """Raise an error, because only the wrapped `model` can be saved."""
         checks.check_gives_logits(self)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         return self.get_metrics_result()  # they were updated with the loss
 
     def _cut(self, hidden, labels, sample_weight):
-        """Return vectors (K, B, C, D), and labels, counted tokens and weights (K, B, C)."""
+        """Cut a batch into K chunks of C tokens per row, and pad the last chunk.
+
+        Returns:
+            Hidden vectors (K, B, C, D), and a list of tensors (K, B, C): the labels, a bool mask of
+            the tokens that count, and the sample weights if there are any.
+        """
         batch, length = ops.shape(labels)[0], ops.shape(labels)[1]
         mask = keras_internals.get_mask(hidden)
         counts = ops.ones_like(labels, dtype="bool") if mask is None else ops.cast(mask, "bool")
@@ -131,7 +142,7 @@ class ChunkedLogits(checks.TrainsAnother, keras.Model):
             number = max(-(-length // at_once), 1)
         else:
             number = ops.maximum(-(-length // at_once), 1)
-        size = -(-length // number)  # of chunks as equal as they can be
+        size = -(-length // number)  # tokens per row and chunk, so that chunks are equally long
 
         def cut(x):
             sizes = tuple(x.shape[2:])
@@ -142,7 +153,15 @@ class ChunkedLogits(checks.TrainsAnother, keras.Model):
         return cut(ops.convert_to_tensor(hidden)), [cut(each) for each in data]
 
     def _compute_chunk(self, hidden, weights, data, state):
-        """Return the sum of losses, and the new state: divisor of the mean, then metrics."""
+        """Return the sum of the losses of a chunk, and the new state.
+
+        Args:
+            hidden: (B, C, D), the inputs of the last layer.
+            weights: list of the trainable weights of the last layer.
+            data: list of tensors (B, C): labels, the mask of tokens that count, and any sample
+                weights.
+            state: list with the divisor of the mean loss, then the variables of all metrics.
+        """
         labels, counts, *sample_weight = data
         sample_weight = sample_weight[0] if sample_weight else None
         frozen = [ops.convert_to_tensor(each) for each in self.head.non_trainable_variables]
@@ -167,22 +186,22 @@ class ChunkedLogits(checks.TrainsAnother, keras.Model):
 
 
 def split_logits(model):
-    """Split a token model before its last layer.
+    """Split a model with logits (B, T, V) before its last layer.
 
     Returns:
-        The symbolic vectors (B, T, D) that the inputs of `model` give, and a functional
-        `keras.Model` (B, T, D) -> (B, T, V) with the last layers of `model`.
+        A tuple: the symbolic input (B, T, D) of the last layer, and the last layer as a functional
+        `keras.Model` from this input to the logits.
     """
     if not keras_internals.is_functional(model) or len(model.outputs) != 1:
         raise ValueError(
             f"ChunkedLogits(model={model!r}): expected a functional keras.Model with one output. "
-            "Make one of it first: keras.Model(model.input, model.outputs[0])."
+            "First make such a model: keras.Model(model.input, model.outputs[0])."
         )
     tensor = model.outputs[0]
     while isinstance(keras_internals.producer(tensor), keras.layers.Identity):
         (tensor,) = keras_internals.inputs_of(tensor)
     layer = keras_internals.producer(tensor)
-    if isinstance(layer, keras.Model):  # as the decoder in `ka.models.seq2seq_transformer`
+    if isinstance(layer, keras.Model):  # such as the decoder of `ka.models.seq2seq_transformer`
         hidden, head = split_logits(layer)
         body = keras.Model(layer.input, hidden, name=layer.name)
         body.supports_masking = layer.supports_masking
@@ -190,9 +209,9 @@ def split_logits(model):
         return body(*args, **kwargs), head
     if not isinstance(layer, (keras.layers.Dense, TokenEmbedding)) or len(tensor.shape) != 3:
         raise ValueError(
-            f"ChunkedLogits: the output of {model.name}, of shape {tensor.shape}, is given by "
-            f"{layer.name}, of class {type(layer).__name__}: expected logits (B, T, V) of a "
-            "keras.layers.Dense, or of a TokenEmbedding with reverse=True."
+            f"ChunkedLogits: the output of {model.name}, of shape {tensor.shape}, comes from "
+            f"{layer.name}, of class {type(layer).__name__}: expected logits (B, T, V) from a "
+            "keras.layers.Dense, or from a TokenEmbedding with reverse=True."
         )
     (hidden,) = keras_internals.inputs_of(tensor)
     return hidden, keras.Model(hidden, model.outputs[0], name="head")

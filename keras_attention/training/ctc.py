@@ -1,10 +1,10 @@
-"""Connectionist temporal classification: loss and accuracy of labels without times."""
+"""Loss and accuracy for connectionist temporal classification (CTC), to train on speech."""
 
 import keras
 from keras import ops
 
-from keras_attention.blocks.ctc_decoder import GreedyCTCDecoder
-from keras_attention.blocks.length_mask import mask_lengths
+from keras_attention.blocks.lengths import mask_lengths
+from keras_attention.blocks.outputs import GreedyCTCDecoder
 from keras_attention.core import checks, keras_internals
 from keras_attention.core.part import OwnArguments
 from keras_attention.training.label_shapes import match_rows, match_weights, shape_of
@@ -13,25 +13,26 @@ from keras_attention.training.replicas import GlobalMeanLoss, count_replicas
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MaskedCTC(GlobalMeanLoss):
-    """-log of the probability of all alignments of the labels (Graves et al., 2006, section 4).
+    """The CTC loss, which trains a model on labels without timestamps, such as a transcript.
 
-    It is `keras.losses.CTC` without padding: labels equal to `blank_id`, and frames that the mask
-    of the logits leaves out. On TensorFlow it calls the op for sparse labels, which is more than
-    twice as fast.
+    The loss is the negative log of the total probability of all alignments of labels with frames
+    (Graves et al., 2006, section 4). It is `keras.losses.CTC`, but ignores padding: labels equal to
+    `blank_id`, and frames that are masked in the logits. On TensorFlow it calls the op for sparse
+    labels, which is more than twice as fast.
 
     Args:
-        blank_id: int, the class between labels, and the padding of labels.
-        reduction: as in every Keras loss. The mean is over utterances.
-        dtype: None for float32, also under mixed precision.
+        blank_id: int, the id of the blank class, which is also the padding of the labels.
+        reduction: how Keras combines the losses of a batch, by default the mean over utterances.
+        dtype: dtype of the loss. None means float32, even under mixed precision.
 
     Call arguments:
         y_true: int labels (B, U), padded with `blank_id` at the end.
-        y_pred: logits (B, T, V). Their implicit mask, bool (B, T), is True for the frames of an
-            utterance, which come first. Without a mask all T frames count.
+        y_pred: logits (B, T, V). Their implicit Keras mask, bool (B, T), is True for the frames of
+            the utterance, and padding comes after them. Without a mask all T frames count.
         sample_weight: (B,).
 
-    An utterance has no alignment if it has fewer frames than labels, plus one between two equal
-    labels. Its loss and its gradient are 0.
+    An utterance needs at least as many frames as labels, plus one for each pair of equal adjacent
+    labels. If it has fewer, no alignment exists, and its loss and its gradient are 0.
 
     ```python
     import keras
@@ -52,7 +53,10 @@ class MaskedCTC(GlobalMeanLoss):
         self.blank_id = checks.check_whole_number("MaskedCTC", "blank_id", blank_id, least=0)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """Pass the mask of frames with the labels: Keras would weight the losses (B,) with it."""
+        """Compute the loss, with the mask of the frames moved from `y_pred` into `y_true`.
+
+        Otherwise Keras would multiply the losses (B,) by the mask (B, T).
+        """
         y_true = {"labels": match_rows(type(self).__name__, y_true, y_pred)}
         y_pred = ops.convert_to_tensor(y_pred)
         mask = keras_internals.get_mask(y_pred)
@@ -75,14 +79,14 @@ class MaskedCTC(GlobalMeanLoss):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class CTCTranscriptAccuracy(OwnArguments, keras.metrics.Mean):
-    """Share of utterances whose labels greedy decoding finds exactly.
+    """Fraction of utterances for which greedy decoding gives exactly the labels.
 
     Args:
-        blank_id: int, as in `MaskedCTC`.
+        blank_id: int, the id of the blank class, which is also the padding of the labels.
 
     Call arguments of `update_state`:
         y_true: int labels (B, U), padded with `blank_id` at the end.
-        y_pred: logits (B, T, V), with the mask of their frames.
+        y_pred: logits (B, T, V), with an optional Keras mask (B, T) of the frames.
         sample_weight: (B,).
 
     ```python
@@ -118,15 +122,16 @@ class CTCTranscriptAccuracy(OwnArguments, keras.metrics.Mean):
 
 
 def compute_ctc_loss(labels, logits, lengths, blank_id=0):
-    """Compute the loss of each utterance, float (B,). It is 0 with too few frames for the labels.
+    """Compute the CTC loss of each utterance, float (B,), or 0 if it has too few frames.
 
     Args:
-        labels: int32 (B, U), padded with `blank_id` at the end.
+        labels: int32 (B, U), padded with `blank_id`.
         logits: float (B, T, V).
         lengths: int32 (B,), the number of frames of each utterance.
+        blank_id: int, the id of the blank class.
     """
     rows = ops.shape(labels)[0]
-    if count_replicas() > 1:  # TensorFlow's op fails where a replica has no row: it gets one
+    if count_replicas() > 1:  # TensorFlow's op fails on an empty batch, so add a row
         spare = ops.cast(ops.equal(rows, 0), "int32")
         labels = ops.pad(labels, ((0, spare), (0, 0)), constant_values=blank_id)
         logits = ops.pad(logits, ((0, spare), (0, 0), (0, 0)))
@@ -137,18 +142,17 @@ def compute_ctc_loss(labels, logits, lengths, blank_id=0):
     needed = count + ops.sum(ops.cast(repeats, "int32"), axis=1)
     possible = ops.logical_and(needed <= lengths, lengths > 0)
     spoken = ops.logical_and(possible, count > 0)
-    # The ops need a label in every row. Rows without one get one, on one frame, and are left out.
+    # The ops need at least one label per row. Empty rows get one, and their result is not used.
     anything = int(blank_id == 0)
     labels = ops.where(ops.expand_dims(spoken, axis=1), labels, blank_id)
     first = ops.where(spoken, labels[:, 0], anything)
     labels = ops.concatenate([ops.expand_dims(first, axis=1), labels[:, 1:]], axis=1)
-    compute = _compute_with_dense_labels
-    if keras.backend.backend() == "tensorflow":
-        from keras_attention.attention.kernels.sliced_tensorflow import compiles_with_xla
-
-        if not compiles_with_xla():  # XLA has no kernel of the op of sparse labels
-            compute = _compute_with_sparse_labels
-    losses = compute(labels, logits, ops.where(spoken, lengths, 1), blank_id)
+    lengths_or_one = ops.where(spoken, lengths, 1)
+    if _takes_sparse_labels():
+        losses = _compute_with_sparse_labels(labels, logits, lengths_or_one, blank_id)
+    else:
+        label_lengths = ops.sum(ops.cast(ops.not_equal(labels, blank_id), "int32"), axis=1)
+        losses = ops.ctc_loss(labels, logits, label_lengths, lengths_or_one, mask_index=blank_id)
     silent = ops.logical_and(possible, count == 0)
     blank = ops.log_softmax(logits, axis=-1)[:, :, blank_id]
     frames = mask_lengths(lengths, ops.shape(logits)[1])
@@ -156,9 +160,12 @@ def compute_ctc_loss(labels, logits, lengths, blank_id=0):
     return ops.where(possible, losses, ops.cast(0, losses.dtype))[:rows]
 
 
-def _compute_with_dense_labels(labels, logits, lengths, blank_id):
-    count = ops.sum(ops.cast(ops.not_equal(labels, blank_id), "int32"), axis=1)
-    return ops.ctc_loss(labels, logits, count, lengths, mask_index=blank_id)
+def _takes_sparse_labels():
+    if keras.backend.backend() != "tensorflow":
+        return False
+    from keras_attention.attention.kernels.sliced_tensorflow import compiles_with_xla
+
+    return not compiles_with_xla()  # XLA does not support the op
 
 
 def _compute_with_sparse_labels(labels, logits, lengths, blank_id):

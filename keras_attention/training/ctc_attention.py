@@ -1,4 +1,4 @@
-"""Loss and metrics of speech encoder-decoders that also learn alignments by CTC."""
+"""Loss and metrics for speech models with a decoder, whose encoder is also trained with CTC."""
 
 import keras
 from keras import ops
@@ -13,23 +13,25 @@ from keras_attention.training.replicas import GlobalMeanLoss
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class CTCAttention(GlobalMeanLoss):
-    """CTC loss of the encoder plus cross-entropy of the decoder (Watanabe et al., 2017, eq. 13).
+    """Loss of `ka.models.speech_to_text(..., ctc_head=True)`: CTC plus cross-entropy.
 
-    `ctc_weight · CTC + (1 - ctc_weight) · cross-entropy`, both summed over the labels of an
-    utterance. CTC finds alignments within an epoch or two, attention without it takes far longer.
-    Compile it with `ka.training.JointModel`: `ka.models.speech_to_text(..., ctc_head=True)` has two
+    The loss is `ctc_weight · CTC + (1 - ctc_weight) · cross-entropy` (Watanabe et al., 2017,
+    equation 13), where both terms are sums over the labels of an utterance. CTC trains the encoder
+    and finds within one or two epochs where in the sound each label is. With only cross-entropy
+    this takes far longer. Compile the loss with `ka.training.JointModel`, because the model has two
     outputs.
 
     Args:
         ctc_weight: float, from 0 to 1.
-        label_smoothing: float, for the cross-entropy, as in `MaskedSparseCategoricalCrossentropy`.
-        reduction: as in every Keras loss. The mean is over utterances.
+        label_smoothing: float, the probability that the targets of the cross-entropy spread evenly
+            over all classes.
+        reduction: how Keras combines the losses of a batch, by default the mean over utterances.
 
     Call arguments:
-        y_true: dict of int labels: `"logits"` (B, U), padded with -1, and `"ctc_logits"` (B, L),
-            padded with 0, as `ka.data.batches` gives them.
-        y_pred: dict of `"logits"` (B, U, V) and `"ctc_logits"` (B, T, V), with a mask of the
-            frames, as in `MaskedCTC`.
+        y_true: dict of int labels, as `ka.data.batches` returns them: `"logits"` (B, U) for the
+            decoder, padded with -1, and `"ctc_logits"` (B, L) for the encoder, padded with 0.
+        y_pred: dict of logits: `"logits"` (B, U, V) of the decoder, and `"ctc_logits"` (B, T, V) of
+            the encoder, whose Keras mask, bool (B, T), is True for the frames of the utterance.
         sample_weight: (B,).
 
     ```python
@@ -61,15 +63,20 @@ class CTCAttention(GlobalMeanLoss):
         self._ctc = MaskedCTC(reduction=None)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """Pass the CTC loss and the mask with the labels: Keras would weight losses with it."""
-        of_frames = self._ctc(y_true["ctc_logits"], y_pred["ctc_logits"])
+        """Compute the loss, with the CTC loss and the mask of the logits moved into `y_true`.
+
+        Otherwise Keras would multiply the losses (B,) by the mask (B, U).
+        """
+        frame_losses = self._ctc(y_true["ctc_logits"], y_pred["ctc_logits"])
         logits = ops.convert_to_tensor(y_pred["logits"])
         labels = match_labels(type(self).__name__, y_true["logits"], logits)
         labels = ops.cast(labels, "int32")
         if (mask := keras_internals.get_mask(logits)) is not None:
             labels = ops.where(mask, labels, -1)
             logits = ops.where(ops.expand_dims(mask, axis=2), logits, ops.cast(0, logits.dtype))
-        return super().__call__({"labels": labels, "of_frames": of_frames}, logits, sample_weight)
+        return super().__call__(
+            {"labels": labels, "frame_losses": frame_losses}, logits, sample_weight
+        )
 
     def get_loss_shape(self, y_pred):
         return shape_of(y_pred)[:1]
@@ -79,13 +86,18 @@ class CTCAttention(GlobalMeanLoss):
         counts = ops.not_equal(labels, -1)
         labels = ops.where(counts, labels, 0)
         losses = compute_crossentropy(labels, y_pred, self.label_smoothing)
-        of_tokens = ops.sum(ops.where(counts, losses, 0.0), axis=1)
-        return self.ctc_weight * y_true["of_frames"] + (1 - self.ctc_weight) * of_tokens
+        token_losses = ops.sum(ops.where(counts, losses, 0.0), axis=1)
+        return self.ctc_weight * y_true["frame_losses"] + (1 - self.ctc_weight) * token_losses
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class DecoderAccuracy(MaskedSparseCategoricalAccuracy):
-    """`MaskedSparseCategoricalAccuracy` of the decoder's logits, for `JointModel`."""
+    """Accuracy of the decoder of a model with `"logits"` and `"ctc_logits"`, padding ignored.
+
+    For a `JointModel`, whose loss and metrics receive dicts of all labels and outputs. This is
+    `MaskedSparseCategoricalAccuracy` of the token ids `y_true["logits"]` and the logits
+    `y_pred["logits"]`.
+    """
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         super().update_state(y_true["logits"], y_pred["logits"], sample_weight)
@@ -93,7 +105,11 @@ class DecoderAccuracy(MaskedSparseCategoricalAccuracy):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class DecoderSequenceAccuracy(MaskedSequenceAccuracy):
-    """`MaskedSequenceAccuracy` of the decoder's logits, for `JointModel`."""
+    """Fraction of rows in which the decoder predicts every token right, padding ignored.
+
+    For a `JointModel`, whose loss and metrics receive dicts of all labels and outputs. This is
+    `MaskedSequenceAccuracy` of the token ids `y_true["logits"]` and the logits `y_pred["logits"]`.
+    """
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         super().update_state(y_true["logits"], y_pred["logits"], sample_weight)

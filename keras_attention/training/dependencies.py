@@ -1,4 +1,4 @@
-"""Loss and metrics of dependency parsers."""
+"""Loss and metrics for `ka.models.dependency_parser`."""
 
 import keras
 from keras import ops
@@ -12,19 +12,22 @@ from keras_attention.training.replicas import GlobalMeanLoss
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class DependencyCrossentropy(GlobalMeanLoss):
-    """Cross-entropy of each word's head, plus that of its relation to the true head.
+    """Loss of `ka.models.dependency_parser` (Dozat and Manning, 2017, section 3.2).
 
-    (Dozat and Manning, 2017, section 3.2.)
+    For each word it is the cross-entropy of the head, plus the cross-entropy of the relation to the
+    true head. Compile it with `ka.training.JointModel`.
 
     Args:
-        label_smoothing: float, for relations, as in `MaskedSparseCategoricalCrossentropy`.
-        reduction: as in every Keras loss. The mean is over words.
+        label_smoothing: float, the probability that the targets spread evenly over all relations.
+            Heads have no smoothing.
+        reduction: how Keras combines the losses of a batch, by default the mean over words.
 
     Call arguments:
-        y_true: dict of int (B, T), padded with -1: `"arc_scores"`, the heads, and `"label_scores"`,
-            the relations, as `ka.data.batches` gives them.
+        y_true: dict of int (B, T), padded with -1, as `ka.data.batches` returns it: `"arc_scores"`
+            holds the position of each word's head, where 0 is the root, and `"label_scores"` the
+            relation to it.
         y_pred: dict of `"arc_scores"` (B, T, T + 1) and `"label_scores"` (B, T, T + 1, L), the
-            outputs of `ka.models.dependency_parser`.
+            outputs of `ka.models.dependency_parser` with L relations.
 
     ```python
     import numpy as np
@@ -58,7 +61,7 @@ class DependencyCrossentropy(GlobalMeanLoss):
 
 
 class AttachmentScore(MaskedMean):
-    """Share of words with the right head, and in subclasses with the right relation."""
+    """Base class: the fraction of words with the right head and, with `labeled`, right relation."""
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         heads, relations, counts = _read_truth(self, y_true, y_pred)
@@ -74,9 +77,10 @@ class AttachmentScore(MaskedMean):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class UnlabeledAttachment(AttachmentScore):
-    """Share of words whose best head is right (UAS), before heads are made a tree.
+    """Unlabeled attachment score (UAS): the fraction of words with the right head.
 
-    Call arguments of `update_state` are those of `DependencyCrossentropy`.
+    The predicted head of a word is the head with the highest score. So the heads of a sentence need
+    not form a tree. `y_true` and `y_pred` are the dicts that `DependencyCrossentropy` explains.
 
     ```python
     import numpy as np
@@ -95,16 +99,19 @@ class UnlabeledAttachment(AttachmentScore):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class LabeledAttachment(AttachmentScore):
-    """Share of words whose best head and its relation are right (LAS).
+    """Labeled attachment score (LAS): the fraction of words with the right head and relation.
 
-    Arguments are those of `UnlabeledAttachment`.
+    `y_true` and `y_pred` are the dicts that `DependencyCrossentropy` explains.
     """
 
     default_name, labeled = "labeled_attachment", True
 
 
 def _read_truth(metric, y_true, y_pred):
-    """Return heads, relations and whether they count, (B, T). They are 0 where they do not."""
+    """Return the true heads and relations, and which words are not padding, (B, T) each.
+
+    Heads and relations are 0 in padding. `metric` is named in errors.
+    """
     class_name, arcs = type(metric).__name__, y_pred["arc_scores"]
     heads, relations = (
         ops.cast(match_labels(class_name, y_true[name], arcs), "int32")
@@ -115,6 +122,11 @@ def _read_truth(metric, y_true, y_pred):
 
 
 def _take_heads(label_scores, heads):
-    """Return the relation scores (B, T, L) of the heads (B, T), from (B, T, S, L)."""
+    """Return the scores (B, T, L) of the relations of each word to one head.
+
+    Args:
+        label_scores: (B, T, S, L), for each word, head and relation.
+        heads: int (B, T), the index of the head of each word on the axis of size S.
+    """
     chosen = ops.expand_dims(ops.expand_dims(heads, -1), -1)
     return ops.take_along_axis(label_scores, chosen, axis=2)[:, :, 0]

@@ -1,4 +1,4 @@
-"""Fine-tuning of a part of a model: LoRA, frozen blocks, lower rates for lower layers."""
+"""Fine-tuning with LoRA, with frozen layers, and with lower learning rates in lower layers."""
 
 import re
 import weakref
@@ -15,33 +15,35 @@ from keras_attention.training.adamw import AdamW
 
 TARGETS = ("query", "value")  # Hu et al. (2021), section 4.2
 _BLOCK = re.compile(r"((en|de)coder_)?block_(\d+)")
-_FROZEN = weakref.WeakKeyDictionary()  # model -> what `enable_lora` froze of it
+_FROZEN = weakref.WeakKeyDictionary()  # model -> layers and variables that `enable_lora` froze
 
 
 def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
-    """Train low-rank changes of a model's projections, and its head (Hu et al., 2021).
+    """Freeze a model, and add trainable low-rank matrices to its projections (Hu et al., 2021).
 
-    The narrow matrices and the layers after the last block are trained, the rest is frozen. The
-    change of a kernel (D, N, H) is (D, N, rank) · (rank, H), as in `keras.layers.EinsumDense`.
-    `BatchNormalization` keeps its moving statistics and normalizes with them. Layers that are
-    already frozen get no changes, and stay frozen after `merge_lora`.
+    Use it to fine-tune a large model in little memory. Only the low-rank matrices and the layers
+    after the last block (the head) are trained. A kernel of shape (D, N, H) gets the update (D, N,
+    rank) · (rank, H), as in `keras.layers.EinsumDense`. `BatchNormalization` keeps its moving
+    statistics and normalizes with them. Layers that were already frozen get no low-rank matrices,
+    and stay frozen after `merge_lora`.
 
-    `merge_lora` adds the changes to the kernels, and the model is then an ordinary one. Call
-    `model.compile` after either. Call `merge_lora` before you save the model: a file does not say
-    which weights are frozen, so all weights of a loaded model are trained.
+    Call `model.compile` after this function. After training, call `merge_lora` before you save the
+    model. A saved file does not record which weights are frozen, so a model loaded from it trains
+    all of them.
 
     Args:
-        model: functional `keras.Model` of a builder here with one stack of blocks, or an
-            encoder-decoder.
-        rank: int, columns of the narrow matrices, such as 8.
-        targets: list of names of projections, or `"all"`: `"query"`, `"key"`, `"value"` and
-            `"attention_output"` of attention, `"intermediate"`, `"gate"` and `"output"` of
-            feed-forward networks.
-        lora_alpha: float. The change is multiplied by lora_alpha / rank. None for rank.
+        model: functional `keras.Model` built by a function of `ka.models`: one stack of blocks, or
+            an encoder-decoder.
+        rank: int, the rank of the updates, such as 8.
+        targets: list of the names of the projections to adapt, or `"all"`. Attention layers have
+            `"query"`, `"key"`, `"value"` and `"attention_output"`. Feed-forward networks have
+            `"intermediate"`, `"gate"` and `"output"`.
+        lora_alpha: float. The update is multiplied by lora_alpha / rank. None sets it to `rank`, so
+            that the factor is 1.
 
     Raises:
-        ValueError: the model has no such projection, all of them are frozen, or LoRA is enabled
-            already.
+        ValueError: the model lacks one of the projections, all of them are frozen, or LoRA is
+            already enabled.
 
     ```python
     import math
@@ -61,7 +63,7 @@ def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
     adapted, names = [], set()
     for layer in _below(body):
         if keras_internals.has_low_rank(layer):
-            raise ValueError(f"{model.name} is adapted by LoRA already: call merge_lora first.")
+            raise ValueError(f"{model.name} has LoRA weights already: call merge_lora first.")
         if isinstance(layer, ProjectionOwner):
             projections = layer._projections()
             names |= projections.keys() - {"table"}
@@ -80,7 +82,7 @@ def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
     if not chosen:
         raise ValueError(
             f"targets={targets!r}: all layers of {model.name} with these projections are frozen. "
-            "Set their trainable, or call ka.training.unfreeze(model), first."
+            "First set layer.trainable = True, or call ka.training.unfreeze(model)."
         )
     frozen, frozen_before = _list_trained(body)
     _FROZEN[model] = frozen, frozen_before
@@ -91,18 +93,18 @@ def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
 
 
 def merge_lora(model):
-    """Add to the kernels what `enable_lora` has trained, and make trainable what it froze.
+    """Add the LoRA updates of a model to its kernels, and unfreeze what `enable_lora` froze.
 
-    Layers that were frozen since, for example by `freeze`, stay frozen. Outputs stay the same.
-    Files saved or exported afterwards are those of an ordinary model. Compile the model again to
-    train it.
+    Layers frozen by other means, such as `freeze`, stay frozen. The outputs of the model do not
+    change. Afterwards the model can be saved and exported as usual. Compile it again before
+    training.
     """
     body, _ = _split(model)
     for layer in _below(body):
         if keras_internals.has_low_rank(layer):
             keras_internals.merge_low_rank(layer)
     frozen, frozen_before = _FROZEN.pop(model, (None, ()))
-    if frozen is None:  # it was saved and loaded in between
+    if frozen is None:  # the model was saved and loaded in between
         frozen = _list_normalizations(body)
         trained = [layer for layer in _below(body) if layer.trainable]
         frozen += [v for layer in trained for v in keras_internals.trained_variables(layer)]
@@ -112,20 +114,21 @@ def merge_lora(model):
     held = {id(one) for one in held}
     for one in frozen:
         one.trainable = id(one) not in held
-    for one in frozen_before:  # Keras makes a kernel trainable when it adds a change to it
+    for one in frozen_before:  # Keras makes a kernel trainable when it merges an update into it
         one.trainable = False
     keras_internals.forget_compilation(model)
 
 
 def freeze(model, num_blocks=None):
-    """Freeze the lower layers of a model, so that only the upper ones are trained.
+    """Freeze the lower layers of a model, so that only the upper layers are trained.
+
+    Call `model.compile` afterwards. `unfreeze` makes all layers trainable again.
 
     Args:
-        model: functional `keras.Model` of a builder here with one stack of blocks. In an
-            encoder-decoder the decoder's blocks come after the encoder's.
-        num_blocks: int, how many blocks to freeze from the bottom, with the embeddings. None
-            freezes all, so that only the head is trained. `unfreeze` undoes it. Call
-            `model.compile` afterwards.
+        model: functional `keras.Model` built by a function of `ka.models`. In an encoder-decoder
+            the decoder's blocks come after the encoder's.
+        num_blocks: int, the number of blocks to freeze, starting at the bottom. The embeddings are
+            frozen, too. None freezes all blocks, so that only the head is trained.
 
     ```python
     import keras_attention as ka
@@ -153,26 +156,27 @@ def freeze(model, num_blocks=None):
 
 
 def unfreeze(model):
-    """Make all layers of a model trainable. Compile it again to train it."""
+    """Make all layers of a model trainable. Compile the model again before training."""
     for layer in _list_layers(model):  # `model.trainable = True` does not reach them
         layer.trainable = True
     keras_internals.forget_compilation(model)
 
 
 def layer_rates(model, decay):
-    """Compute factors of the learning rate, lower for lower layers (Howard and Ruder, 2018).
+    """Return a learning-rate factor for each variable of a model, smaller in lower layers.
 
-    The head has 1, and each block `decay` times the factor of the block above. Embeddings come
-    last. Weights that several layers share have the factor of the lowest.
+    Use it to fine-tune a pretrained model with `LayerwiseAdamW` (Howard and Ruder, 2018). The
+    factor is 1 in the head, `decay` in the last block, and is multiplied by `decay` for each block
+    below. Embeddings have the smallest factor. A weight that several layers share has the factor of
+    the lowest layer.
 
     Args:
-        model: functional `keras.Model` of a builder here, or a model around one: the one to
-            compile, after `freeze` and `enable_lora`.
-        decay: float above 0, at most 1, such as 0.9.
+        model: functional `keras.Model` built by a function of `ka.models`, or a model that wraps
+            one. Pass the model that will be compiled, after `freeze` and `enable_lora`.
+        decay: float, greater than 0 and at most 1, such as 0.9.
 
     Returns:
-        list of float, a factor for each of `model.trainable_variables`, for `LayerwiseAdamW`. They
-        go by place, since paths of variables are not unique.
+        A list of floats, one factor for each of `model.trainable_variables`, in their order.
     """
     if not 0 < decay <= 1:
         raise ValueError(f"decay={decay!r}: expected a number above 0, at most 1.")
@@ -190,16 +194,18 @@ def layer_rates(model, decay):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class LayerwiseAdamW(OwnArguments, AdamW):
-    """AdamW with a factor of the learning rate for each variable.
+    """AdamW with a separate learning-rate factor for each variable.
 
-    The factor applies to the step by the gradient. The weight decay stays the same.
+    The factor scales the gradient step, but not the weight decay.
 
     Args:
-        rates: list of float, a factor for each of the model's `trainable_variables`, as from
-            `layer_rates`. None for 1. Other arguments are those of `keras.optimizers.AdamW`.
+        rates: list of floats, one factor for each of the model's `trainable_variables`, such as the
+            result of `layer_rates`. None means 1 for every variable.
+
+    The other arguments are those of `keras.optimizers.AdamW`.
 
     Raises:
-        ValueError: the number of variables to train differs.
+        ValueError: the number of factors differs from the number of trainable variables.
 
     ```python
     import keras_attention as ka
@@ -220,8 +226,8 @@ class LayerwiseAdamW(OwnArguments, AdamW):
         super().__init__(learning_rate, name=name, **kwargs)
         if isinstance(rates, dict):
             raise ValueError(
-                "rates= is a dict: expected a list, a factor for each of the model's "
-                "trainable_variables, as ka.training.layer_rates(model, decay) gives it."
+                "rates= is a dict: expected a list with a factor for each of the model's "
+                "trainable_variables, such as the result of ka.training.layer_rates(model, decay)."
             )
         self.rates = None if rates is None else [float(rate) for rate in rates]
 
@@ -229,8 +235,8 @@ class LayerwiseAdamW(OwnArguments, AdamW):
         super().build(variables)
         if self.rates is not None and len(self.rates) != len(variables):
             raise ValueError(
-                f"rates= has {len(self.rates)} factors, and {len(variables)} variables are "
-                "trained: call ka.training.layer_rates with the model that is compiled, after "
+                f"rates= has {len(self.rates)} factors, but {len(variables)} variables are "
+                "trained. Call ka.training.layer_rates with the model that is compiled, after "
                 "ka.training.freeze or enable_lora."
             )
 
@@ -242,7 +248,11 @@ class LayerwiseAdamW(OwnArguments, AdamW):
 
 
 def _split(model):
-    """Return the layers up to the norm after the last block, and the blocks among them."""
+    """Return the layers with weights of a model without its head, and which of them are blocks.
+
+    The head are the layers after the last block and its normalization. The result is a tuple of two
+    lists.
+    """
     layers = _list_layers(model)
     blocks = [layer for layer in layers if _BLOCK.fullmatch(layer.name)]
     if not blocks:
@@ -256,9 +266,10 @@ def _split(model):
 
 
 def _list_layers(model):
-    """List the layers of a functional model, and of the encoder and decoder in it, in order.
+    """Return the list of layers of a functional model in order.
 
-    Blocks that run as one loop are in the place of the loop.
+    A nested model is replaced by its layers, and a `Scan`, which runs blocks in a loop, by its
+    blocks.
     """
     if isinstance(model, Scan):
         return model.blocks
@@ -269,7 +280,7 @@ def _list_layers(model):
 
 
 def _below(layers):
-    """List each of `layers`, and all layers inside them, once."""
+    """Return a list of `layers` and of all layers inside them, without duplicates."""
     layers_by_id = {}
     for layer in layers:
         layers_by_id |= {id(one): one for one in keras_internals.all_layers(layer)}
@@ -277,10 +288,10 @@ def _below(layers):
 
 
 def _list_trained(layers):
-    """Return what training changes in `layers` and inside them, and the frozen variables.
+    """Return two lists, the trainable and the frozen variables of `layers` and of inner layers.
 
-    Keras updates the moving statistics of a `BatchNormalization` unless the layer is frozen, so the
-    first list has such layers, too.
+    The first list also contains the trainable `BatchNormalization` layers themselves. Keras updates
+    their moving statistics, unless the layer is frozen.
     """
     below = _below(layers)
     variables = [v for layer in below for v in keras_internals.trained_variables(layer)]

@@ -1,4 +1,4 @@
-"""The loss of a set of objects: each object is matched with one query."""
+"""`HungarianLoss`: matches each object of an image with one query, and computes the loss."""
 
 import keras
 import numpy as np
@@ -13,42 +13,45 @@ from keras_attention.training.replicas import GlobalMeanLoss, sum_over_replicas
 FOCUS, BALANCE = 2.0, 0.25  # gamma and alpha of the focal loss (Lin et al., 2017, table 1)
 NEGATIVE = 0.75  # alpha of the varifocal loss (Zhang et al., 2021)
 KINDS = ("focal", "varifocal", "cross_entropy")
-WORST = 1e6  # the cost of a pair in place of NaN
+WORST = 1e6  # replaces NaN and infinite costs
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class HungarianLoss(GlobalMeanLoss):
-    """The set loss of DETR (Carion et al., 2020, section 3.1), for `ka.models.object_detector`.
+    """Loss of `ka.models.object_detector`, the set loss of DETR (Carion et al., 2020, section 3.1).
 
-    SciPy matches the queries of an image with its objects, one to one, with the least sum of costs.
-    A matched query learns the class of its object, and its box by L1 and generalized IoU. The other
-    queries learn "no object". The sum over an image is divided by the objects of the batch, as in
-    the paper. The outputs of earlier layers are matched by themselves and their losses added, and
-    so are those of heads that find each object several times.
+    The model predicts a class and a box from each of Q queries. The loss matches each of the M
+    objects of an image with a different query, so that the sum of costs is minimal. A matched query
+    is trained to predict the class of its object (classification loss) and the box (L1 and
+    generalized IoU). All other queries are trained to predict "no object". The sum over an image is
+    divided by the mean number of objects per image of the batch. The auxiliary outputs of the
+    model, and its one-to-many outputs, are matched separately, and their losses are added.
 
-    Compile it with `ka.training.JointModel`, since the model has several outputs. SciPy runs on the
-    CPU: on TensorFlow, compile with `jit_compile=False`.
+    Compile the loss with `ka.training.JointModel`, because the model has several outputs. On
+    TensorFlow pass `jit_compile=False` to `compile`, because SciPy runs on the CPU.
 
     Args:
-        classification: `"focal"`, a sigmoid per class with the focal loss (Lin et al., 2017), as in
-            Deformable DETR (Zhu et al., 2021). `"varifocal"`, a sigmoid that learns the overlap of
-            box and object, so that the best boxes come first (Zhang et al., 2021, *VarifocalNet*,
-            equation 2, with the focal costs, as in RT-DETR). `"cross_entropy"`, a softmax whose
-            last class is "no object", as in the paper.
-        class_weight: float, weight of the classification in loss and cost. None for 1 with
-            cross-entropy, else 2.
-        l1_weight, giou_weight: floats, weights of the two losses and costs of boxes.
-        no_object_weight: float, weight of queries without object in the cross-entropy, which is a
-            weighted mean over queries.
-        one_to_many: int, queries per object in the outputs that find each object several times (6
-            in Jia et al., 2023, *DETRs with Hybrid Matching*). Those outputs need far more queries
-            than objects, or they do not learn where nothing is.
-        reduction, name, dtype: as in every Keras loss. `sample_weight` is (B,).
+        classification: str. `"focal"` is a sigmoid per class with the focal loss (Lin et al.,
+            2017), as in Deformable DETR (Zhu et al., 2021). `"varifocal"` is a sigmoid trained to
+            predict the IoU of the box and its object, so that the best boxes get the highest scores
+            (Zhang et al., 2021, *VarifocalNet*, equation 2). Its matching costs are those of
+            `"focal"`, as in RT-DETR. `"cross_entropy"` is a softmax whose last class is "no
+            object", as in DETR.
+        class_weight: float, weight of the classification in both loss and cost. None means 1 for
+            `"cross_entropy"`, and 2 otherwise.
+        l1_weight, giou_weight: float, weights of the two box terms in both loss and cost.
+        no_object_weight: float, weight of the queries without an object. It applies only to
+            `"cross_entropy"`, which is a weighted mean over queries.
+        one_to_many: int, the number of queries that are matched with each object in the one-to-many
+            outputs (6 in Jia et al., 2023, *DETRs with Hybrid Matching*). They need far more
+            queries than objects to learn "no object".
+        reduction, name, dtype: the arguments of every Keras loss.
 
     Call arguments:
-        y_true: dict of `"labels"`, int (B, M), -1 where there is no object, and `"boxes"`, float
-            (B, M, 4), (cx, cy, w, h) as shares of the image's sides.
-        y_pred: dict of outputs of `ka.models.object_detector`.
+        y_true: dict of `"labels"`, int (B, M), padded with -1, and `"boxes"`, float (B, M, 4), as
+            (cx, cy, w, h) relative to the width and height of the image.
+        y_pred: dict, the outputs of `ka.models.object_detector`.
+        sample_weight: (B,).
 
     ```python
     import numpy as np
@@ -114,7 +117,11 @@ class HungarianLoss(GlobalMeanLoss):
         return loss
 
     def _compute_layer(self, labels, boxes, logits, predicted):
-        """Compute the loss (B,) of one layer's logits (B, Q, C) and boxes (B, Q, 4)."""
+        """Match queries with objects, and compute the loss (B,) of the predictions of one layer.
+
+        `labels` (B, M) and `boxes` (B, M, 4) are the true classes and boxes of objects, `logits`
+        (B, Q, C) and `predicted` (B, Q, 4) the predicted ones.
+        """
         logits, predicted = ops.cast(logits, "float32"), ops.cast(predicted, "float32")
         chosen = match_objects(self.compute_costs(labels, boxes, logits, predicted), labels)
         matched = ops.greater_equal(chosen, 0)  # (B, M)
@@ -125,14 +132,23 @@ class HungarianLoss(GlobalMeanLoss):
         mine = ops.take_along_axis(predicted, ops.broadcast_to(at, ops.shape(boxes)), axis=1)
         l1 = ops.sum(ops.abs(mine - boxes), axis=-1)
         iou, giou = compute_overlaps(find_corners(mine), find_corners(boxes))
-        of_boxes = self.l1_weight * l1 + self.giou_weight * (1.0 - giou)
-        of_boxes = share * ops.sum(ops.where(matched, of_boxes, 0.0), axis=1)
+        box_losses = self.l1_weight * l1 + self.giou_weight * (1.0 - giou)
+        box_losses = share * ops.sum(ops.where(matched, box_losses, 0.0), axis=1)
         pairs = ops.one_hot(ops.where(matched, chosen, -1), ops.shape(logits)[1])  # (B, M, Q)
-        of_classes = self._compute_classification(labels, logits, pairs, iou, share)
-        return of_boxes + self._class_weight * of_classes
+        class_losses = self._compute_classification(labels, logits, pairs, iou, share)
+        return box_losses + self._class_weight * class_losses
 
     def _compute_classification(self, labels, logits, pairs, iou, share):
-        """Compute the loss (B,) of logits (B, Q, C). `given` (B, M, Q) is 1 for matched pairs."""
+        """Compute the classification loss (B,) of logits (B, Q, C).
+
+        Args:
+            labels: int32 (B, M), the class of each object, -1 for padding.
+            logits: float (B, Q, C).
+            pairs: float (B, M, Q), 1 where an object is matched with a query, else 0.
+            iou: float (B, M), the overlap of each object and the box of its query, for
+                `"varifocal"`.
+            share: scalar, the number of images divided by the number of objects in the whole batch.
+        """
         classes = logits.shape[2]
         kinds = ops.one_hot(labels, classes)  # (B, M, C), zeros for padding
         if self.classification == "varifocal":
@@ -162,32 +178,36 @@ class HungarianLoss(GlobalMeanLoss):
         return images * ops.sum(weights * losses, axis=1) / sum_over_replicas(ops.sum(weights))
 
     def compute_costs(self, labels, boxes, logits, predicted):
-        """Compute the costs (B, Q, M) of matching query q with object m."""
+        """Compute the cost of matching each query with each object, float (B, Q, M).
+
+        `labels` (B, M) and `boxes` (B, M, 4) are the true classes and boxes of objects, `logits`
+        (B, Q, C) and `predicted` (B, Q, 4) the predicted ones.
+        """
         if self.classification != "cross_entropy":
             shares = ops.sigmoid(logits)
             right = BALANCE * (1.0 - shares) ** FOCUS * ops.softplus(-logits)
             wrong = (1.0 - BALANCE) * shares**FOCUS * ops.softplus(logits)
-            of_classes = right - wrong
+            class_losses = right - wrong
         else:
-            of_classes = -ops.softmax(logits, axis=-1)
+            class_losses = -ops.softmax(logits, axis=-1)
         kinds = ops.one_hot(labels, logits.shape[2])
-        of_classes = ops.einsum("bqc,bmc->bqm", of_classes, kinds)
+        class_losses = ops.einsum("bqc,bmc->bqm", class_losses, kinds)
         theirs, mine = ops.expand_dims(boxes, 1), ops.expand_dims(predicted, 2)
         l1 = ops.sum(ops.abs(mine - theirs), axis=-1)
         _, giou = compute_overlaps(find_corners(mine), find_corners(theirs))
-        return self._class_weight * of_classes + self.l1_weight * l1 - self.giou_weight * giou
+        return self._class_weight * class_losses + self.l1_weight * l1 - self.giou_weight * giou
 
 
 def match_objects(costs, labels):
-    """Match each object with a query of its own, with the least sum of costs.
+    """Match each object with a different query, so that the sum of costs is minimal.
 
     Args:
-        costs: float (B, Q, M).
-        labels: int (B, M), -1 where there is no object.
+        costs: float (B, Q, M), the cost of matching each query with each object.
+        labels: int (B, M). Objects with a negative label are padding.
 
     Returns:
-        int32 (B, M), the queries. -1 where there is no object, and for objects that are left where
-        there are more objects than queries. There is no gradient.
+        int32 (B, M), the index of the query of each object, without a gradient. It is -1 for
+        padding, and for unmatched objects if there are more objects than queries.
 
     ```python
     import numpy as np
@@ -214,7 +234,10 @@ def match_objects(costs, labels):
 
 
 def assign(costs, labels):
-    """Compute `match_objects` of NumPy arrays with SciPy."""
+    """Return the index of the query of each object, int32 (B, M), computed with SciPy.
+
+    The arguments are those of `match_objects`, as NumPy arrays.
+    """
     scipy = import_extra("scipy.optimize", "ka.training.HungarianLoss", "SciPy", "detection")
     costs, labels = np.asarray(costs), np.asarray(labels)
     chosen = np.full(labels.shape, -1, "int32")

@@ -1,20 +1,23 @@
-"""`JointModel`: a model with several outputs, whose loss and metrics take all of them."""
+"""`JointModel`: trains a model with several outputs with a loss that reads all of them."""
 
 import keras
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class JointModel(keras.Model):
-    """Trains a functional model of several outputs with one loss and metrics over all of them.
+    """Trains a model that has several outputs with one loss and with metrics that read all outputs.
 
-    Keras gives each output a loss and metrics of its own. But the two ends of an answer, or the
-    head of a word and its relation, are only right together.
+    Keras computes losses and metrics for each output separately. But some outputs are only right
+    together, such as the start and end of an answer, or the head of a word and its relation.
 
     Args:
-        model: functional `keras.Model`. Its layers are shared, so training this trains it.
+        model: functional `keras.Model`. The layers are shared, so training the `JointModel` trains
+            `model`.
 
-    In `compile`, `loss` is a Keras loss and `metrics` a list of Keras metrics. Their `y_pred` is
-    the output of the model, such as a dict, and their `y_true` what the data has.
+    Arguments of `compile`:
+        loss: a Keras loss. Its `y_pred` is the whole output of the model, such as a dict, and its
+            `y_true` is the target from the dataset.
+        metrics: list of Keras metrics, with the same `y_true` and `y_pred`.
 
     ```python
     import keras
@@ -39,7 +42,10 @@ class JointModel(keras.Model):
         super().__init__(model.input, model.output, name=model.name)
 
     def compile(self, optimizer, loss, metrics=(), **options):
-        """Compile as `keras.Model.compile` does, with one loss and metrics over all outputs."""
+        """Compile like `keras.Model`, with one loss and metrics that each read all outputs.
+
+        `options` are the other arguments of `keras.Model.compile`.
+        """
         super().compile(optimizer, **options)
         self.joint_loss, self.joint_metrics = loss, list(metrics)
         self._joint_options = options
@@ -65,7 +71,7 @@ class JointModel(keras.Model):
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         loss = self.joint_loss(y, y_pred, sample_weight)
-        if self.losses:  # of layers and regularizers, as much of them as each replica has to give
+        if self.losses:  # from layers and regularizers
             loss = loss + super().compute_loss(x, y, y_pred, sample_weight, training)
         return loss
 

@@ -1,4 +1,4 @@
-"""Labels and weights in the shapes that losses and metrics compute with."""
+"""Checks of the shapes of labels and sample weights, for losses and metrics."""
 
 from keras import ops
 
@@ -6,19 +6,11 @@ from keras_attention.core.checks import refuse_ragged
 
 
 def match_labels(name, labels, predictions):
-    """Return labels (...) for predictions (..., L) of classes.
+    """Return labels in the shape (...) that fits predictions (..., L) over L classes.
 
-    As in Keras, labels (..., 1) lose their last axis. Any other difference is an error: arrays of
-    different shapes would broadcast, and each label would meet the predictions of all.
-
-    Args:
-        name: str, the loss or metric, for the error.
-        labels: ints.
-        predictions: logits or probabilities, with the axis of classes last.
-
-    Returns:
-        `labels` in the shape of `predictions` without its last axis. A size that TensorFlow does
-        not know while it traces is compared when the graph runs.
+    As in Keras, labels (..., 1) lose their last axis. For any other shape, which might broadcast
+    silently, a ValueError is raised that names `name`, the loss or metric. Sizes that are unknown
+    while TensorFlow traces are compared when the graph runs.
     """
     refuse_ragged(name, labels)
     shape, classes = shape_of(labels), shape_of(predictions)
@@ -36,9 +28,10 @@ def match_labels(name, labels, predictions):
 
 
 def match_targets(name, targets, predictions):
-    """Return targets in the shape of predictions (B, L), for labels that are each true or not.
+    """Return 0/1 targets in the shape (B, L) of predictions of L independent labels.
 
-    As in Keras, targets (B,) are for predictions (B, 1).
+    As in Keras, targets (B,) gain a last axis if the predictions are (B, 1). For any other shape a
+    ValueError is raised that names `name`, the loss or metric.
     """
     refuse_ragged(name, targets)
     shape, expected = shape_of(targets), shape_of(predictions)
@@ -54,7 +47,11 @@ def match_targets(name, targets, predictions):
 
 
 def match_rows(name, labels, predictions):
-    """Return labels (B, U) for predictions (B, T, V). Labels (B, U, 1) lose their last axis."""
+    """Return labels in the shape (B, U) for predictions (B, T, V), where U and T may differ.
+
+    Labels (B, U, 1) lose their last axis. For any other shape a ValueError is raised that names
+    `name`, the loss or metric.
+    """
     refuse_ragged(name, labels)
     shape, scores = shape_of(labels), shape_of(predictions)
     labels = _drop_last_axis(ops.convert_to_tensor(labels), 2)
@@ -67,7 +64,10 @@ def match_rows(name, labels, predictions):
 
 
 def check_objects(name, y_true, y_pred):
-    """Refuse labels (B, M) and boxes (B, M, 4) that do not fit logits (B, Q, C)."""
+    """Raise a ValueError unless labels are (B, M), boxes (B, M, 4) and logits (B, Q, C).
+
+    `y_true` and `y_pred` are the dicts of `HungarianLoss`. The error names the loss `name`.
+    """
     labels, boxes, logits = map(shape_of, (y_true["labels"], y_true["boxes"], y_pred["logits"]))
     have_ranks = len(labels) == 2 and _agree(boxes, (*labels, 4)) and len(logits) == 3
     if not (have_ranks and _agree(labels[:1], logits[:1])):
@@ -78,15 +78,14 @@ def check_objects(name, y_true, y_pred):
 
 
 def match_weights(name, weights, shape, dtype=None):
-    """Return weights of rows, or of positions, in a shape that multiplies an array of `shape`.
-
-    Weights (B,) are those of rows, also for an array (B, T) with B = T.
+    """Return sample weights with axes appended, so that they broadcast to an array of `shape`.
 
     Args:
-        name: str, the loss or metric, for the error.
-        weights: floats of `shape` or of its first axes. An axis of size 1 is broadcast.
-        shape: tuple of sizes, None where unknown.
-        dtype: of the result.
+        name: str, the loss or metric, for the error message.
+        weights: array with all axes of `shape`, or only with the first axes. Axes of size 1
+            broadcast. Weights (B,) always belong to rows, even for an array (B, T) with B = T.
+        shape: tuple of int, with None for unknown sizes.
+        dtype: dtype of the result. None keeps that of `weights`.
     """
     refuse_ragged(name, weights)
     weights_shape = shape_of(weights)
@@ -107,7 +106,10 @@ def match_weights(name, weights, shape, dtype=None):
 
 
 def check_class_weights(name, weights):
-    """Return `weights` as a list of floats above 0, or None."""
+    """Return the weights of classes as a list of floats, or None. All must be positive.
+
+    `name` is the argument with the weights, a str for the message.
+    """
     if weights is None:
         return None
     weights = [float(weight) for weight in weights]
@@ -117,8 +119,10 @@ def check_class_weights(name, weights):
 
 
 def shape_of(array):
-    """Return the static shape as a tuple, with None for unknown sizes."""
-    return tuple(getattr(array, "shape", None) or ops.convert_to_tensor(array).shape)
+    """Return the static shape of an array or list as a tuple, with None for unknown sizes."""
+    if isinstance(array, (list, tuple, int, float)):
+        array = ops.convert_to_tensor(array)
+    return tuple(array.shape)
 
 
 def _drop_last_axis(array, rank):
@@ -135,7 +139,10 @@ def _agree(shape, other_shape):
 
 
 def _check_when_run(labels, shape, other):
-    """Return `labels`, with an operation that fails if a size unknown now differs later."""
+    """Return `labels` with a check, made when the graph runs, that its shape is that of `other`.
+
+    If all sizes in `shape` and `labels` are known, `labels` is returned unchanged.
+    """
     if None not in (*shape, *shape_of(labels)):
         return labels
     zeros = ops.zeros_like(other, dtype=labels.dtype)

@@ -1,4 +1,4 @@
-"""Sparse cross-entropy from logits, with label smoothing and without padding."""
+"""`MaskedSparseCategoricalCrossentropy`: cross-entropy of int labels that ignores padding."""
 
 import keras
 from keras import ops
@@ -10,28 +10,32 @@ from keras_attention.training.replicas import GlobalMeanLoss
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
-    """Sparse cross-entropy from logits that leaves out labels equal to `ignore_class`.
+    """Cross-entropy of int labels from logits that ignores padding.
 
     It is Keras's `SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)` with label
-    smoothing (Szegedy et al., 2016, section 7), which Keras has for one-hot labels only. Of L
-    classes, the target of the right one is 1 - label_smoothing + label_smoothing / L, and the
-    others have label_smoothing / L.
+    smoothing (Szegedy et al., 2016, section 7), which Keras only supports for one-hot labels. With
+    L classes, the target is 1 - label_smoothing + label_smoothing / L for the true class and
+    label_smoothing / L for every other class.
 
     Args:
-        label_smoothing: float, 0 to below 1.
-        class_weights: list of L floats above 0. A position has the weight of its label. None for 1.
-        ignore_class: int, the label of positions to leave out, such as padding.
-        reduction: as in every Keras loss. The mean is over the positions that count, on all devices
-            together, so that more padding changes nothing. It is 0 if nothing counts.
-        dtype: None for float32, also under mixed precision.
+        label_smoothing: float, at least 0 and below 1.
+        class_weights: list of L positive floats. The loss of a position is multiplied by the weight
+            of its label. None means 1 for every class.
+        ignore_class: int, the label of positions to ignore, such as padding.
+        reduction: how Keras combines the losses of a batch. The mean is over all positions that are
+            not ignored, on all devices together, so it does not depend on the amount of padding.
+        dtype: dtype of the loss. None means float32, even under mixed precision.
 
     Call arguments:
-        y_true: int labels (B, T), or of any shape. A last axis of size 1 is dropped, as in Keras.
-        y_pred: logits, the shape of `y_true` and an axis of L classes. A padding mask on them
-            leaves positions out, too.
-        sample_weight: in the shape of `y_true` or of its first axes: (B,) are weights of rows. (Use
-            `class_weights`, not `class_weight=` of `fit`: Keras takes labels (B, T) for one-hot
-            labels and computes a wrong weight for each row.)
+        y_true: int labels (B, T), or of any other shape. A last axis of size 1 is dropped, as in
+            Keras.
+        y_pred: logits of the shape of `y_true` plus a last axis of L classes. Positions that their
+            Keras mask excludes are ignored, too.
+        sample_weight: weights of the shape of `y_true` or of its first axes. Weights (B,) belong to
+            rows.
+
+    To weight classes, use `class_weights` here and not `class_weight=` of `fit`. Keras would read
+    labels (B, T) as one-hot labels and compute a wrong weight for each row.
 
     ```python
     import numpy as np
@@ -66,7 +70,7 @@ class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
     def call(self, y_true, y_pred):
         labels = ops.cast(match_labels(type(self).__name__, y_true, y_pred), "int32")
         counts = ops.not_equal(labels, self.ignore_class)
-        # Logits of ignored positions become 0: if they were not finite, nor would gradients be.
+        # Set the logits of ignored positions to 0: gradients would be NaN if they were not finite.
         logits = ops.where(ops.expand_dims(counts, -1), y_pred, 0.0)
         labels = ops.where(counts, labels, 0)
         losses = compute_crossentropy(labels, logits, self.label_smoothing)
@@ -74,7 +78,7 @@ class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
             if len(self.class_weights) != y_pred.shape[-1]:
                 raise ValueError(
                     f"{len(self.class_weights)} class_weights for {y_pred.shape[-1]} classes: give "
-                    "one for each class."
+                    "one weight for each class."
                 )
             weights = ops.convert_to_tensor(self.class_weights, dtype=losses.dtype)
             losses = losses * ops.take(weights, labels)
@@ -84,22 +88,16 @@ class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
 
 
 def compute_crossentropy(labels, logits, label_smoothing=0.0):
-    """Compute -log of the probabilities of `labels`, with label smoothing.
+    """Compute the cross-entropy (...) of `labels`, int32 (...), under `logits`, float (..., L).
 
-    The fused losses of the backends are slower on a CPU, and need another pass over the classes for
-    smoothing.
-
-    Args:
-        labels: int32 (...), below L. On CPUs TensorFlow raises an error otherwise.
-        logits: floats (..., L).
-
-    Returns:
-        (...), in the dtype of the logits.
+    The function does not call the fused losses of the backends, which are slower on a CPU and need
+    another pass over the classes for label smoothing. On a CPU TensorFlow raises an error for
+    labels outside 0 to L - 1.
     """
     size = ops.shape(logits)[-1]
     classes = ops.arange(size, dtype="int32")
     labels = ops.take(classes, ops.where(labels < 0, size, labels))
-    # Without the largest logit nothing overflows.
+    # Subtract the largest logit to avoid overflow.
     logits = logits - ops.stop_gradient(ops.max(logits, axis=-1, keepdims=True))
     right = ops.where(ops.equal(ops.expand_dims(labels, -1), classes), logits, 0.0)
     losses = ops.log(ops.sum(ops.exp(logits), axis=-1))

@@ -1,4 +1,4 @@
-"""Accuracies and perplexity without padding."""
+"""Accuracies and perplexity for models with an output for every token. They ignore padding."""
 
 import keras
 from keras import ops
@@ -10,16 +10,10 @@ from keras_attention.training.losses import compute_crossentropy
 
 
 def read_positions(metric, y_true, y_pred, sample_weight=None):
-    """Return the label and the weight of every position. Ignored and masked ones have weight 0.
+    """Return labels as int32, and a weight for each label, from the arguments of `update_state`.
 
-    Args:
-        metric: with an `ignore_class`.
-        y_true: int labels.
-        y_pred: logits or probabilities, the shape of the labels and an axis of classes.
-        sample_weight: in the shape of the labels, or of its first axes, or None.
-
-    Returns:
-        int32 labels, and weights in the metric's dtype, of one shape.
+    `metric` is the Keras metric, with an attribute `ignore_class`. The weight is the sample weight,
+    or 1. It is 0 where the label is `metric.ignore_class` or the Keras mask of `y_pred` is False.
     """
     name = type(metric).__name__
     labels = match_labels(name, y_true, y_pred)
@@ -33,10 +27,10 @@ def read_positions(metric, y_true, y_pred, sample_weight=None):
 
 
 class MaskedMean(OwnArguments, keras.metrics.Mean):
-    """A mean over the positions that count. Subclasses define the values in `update_state`.
+    """Base class of metrics that are a mean over positions. Subclasses implement `update_state`.
 
     Args:
-        ignore_class: int, the label of positions to leave out, such as padding.
+        ignore_class: int, the label of positions to ignore, such as padding.
     """
 
     own_arguments = ("ignore_class",)
@@ -46,9 +40,11 @@ class MaskedMean(OwnArguments, keras.metrics.Mean):
         self.ignore_class = ignore_class
 
     def add_positions(self, values, weights):
-        """Add each position with its own weight. Keras's mean first averages rows.
+        """Add `values` to the mean, each with its own weight from `weights` of the same shape.
 
-        A sum of all axes leaves a batch split among devices. A reshape would gather it.
+        `keras.metrics.Mean.update_state` would first average each row. This method sums over all
+        axes and does not reshape, because a reshape would gather a batch that is split over
+        several devices.
         """
         weights = ops.cast(weights, self.dtype)
         self.total.assign_add(ops.sum(ops.multiply(ops.cast(values, self.dtype), weights)))
@@ -56,25 +52,25 @@ class MaskedMean(OwnArguments, keras.metrics.Mean):
 
 
 def find_right(y_true, y_pred):
-    """Return where the largest of `y_pred` (..., L) is that of the label, as bool."""
+    """Return where the class with the largest value in `y_pred` is the label `y_true`, bool."""
     return ops.equal(y_true, ops.cast(ops.argmax(y_pred, axis=-1), "int32"))
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MaskedSparseCategoricalAccuracy(MaskedMean):
-    """Share of positions whose largest logit is that of the label.
+    """Accuracy of labels for every token: the fraction of positions with the right class.
 
-    Every position has the same weight. Keras's mean gives every *row* of a batch the same weight,
-    so that tokens count differently in batches of different lengths.
+    Every position has the same weight. Keras's accuracy gives every *row* of a batch the same
+    weight, so a token in a short row counts more than a token in a long row.
 
     Args:
-        ignore_class: int, the label of positions to leave out, such as padding.
+        ignore_class: int, the label of positions to ignore, such as padding.
 
     Call arguments of `update_state`:
-        y_true: int labels (B, T), or of any shape.
-        y_pred: logits or probabilities, the shape of `y_true` and an axis of classes. A padding
-            mask on them leaves positions out, too.
-        sample_weight: in the shape of `y_true` or of its first axes.
+        y_true: int labels (B, T), or of any other shape.
+        y_pred: logits or probabilities of the shape of `y_true` plus a last axis of classes.
+            Positions that their Keras mask excludes are ignored, too.
+        sample_weight: weights of the shape of `y_true` or of its first axes.
 
     ```python
     import numpy as np
@@ -95,20 +91,20 @@ class MaskedSparseCategoricalAccuracy(MaskedMean):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MaskedSequenceAccuracy(MaskedMean):
-    """Share of rows in which the largest logit is that of the label at every position.
+    """Fraction of rows in which the predicted class is right at every position.
 
-    For a decoder with teacher forcing this is the share of rows that greedy decoding generates
-    exactly.
+    For a decoder that reads the true tokens in training, it is the fraction of rows that greedy
+    decoding reproduces exactly.
 
     Args:
-        ignore_class: int, the label of positions to leave out, such as padding. Rows without any
-            other position do not count.
+        ignore_class: int, the label of positions to ignore, such as padding. Rows without any other
+            label do not count.
 
     Call arguments of `update_state`:
         y_true: int labels (B, T).
-        y_pred: logits or probabilities (B, T, L), with or without a padding mask.
-        sample_weight: (B,) or (B, T). Positions of weight 0 are left out. The weight of a row is
-            the largest of its positions.
+        y_pred: logits or probabilities (B, T, L), with an optional Keras mask (B, T).
+        sample_weight: (B,) or (B, T). Positions of weight 0 are ignored. The weight of a row is the
+            largest weight of its positions.
 
     ```python
     import numpy as np
@@ -128,7 +124,7 @@ class MaskedSequenceAccuracy(MaskedMean):
         if len(labels.shape) < 2:
             raise ValueError(
                 f"MaskedSequenceAccuracy: labels of shape {shape_of(y_true)} have no axis of "
-                "positions: expected (B, T). For one label a row use "
+                "positions: expected (B, T). If each row has one label, use "
                 "MaskedSparseCategoricalAccuracy."
             )
         right = find_right(labels, y_pred)
@@ -138,10 +134,10 @@ class MaskedSequenceAccuracy(MaskedMean):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MaskedPerplexity(MaskedMean):
-    """Perplexity: e to the power of the mean cross-entropy of a token, without label smoothing.
+    """Perplexity of a language model: exp of the mean cross-entropy of the tokens.
 
-    Arguments are those of `MaskedSparseCategoricalAccuracy`, but `y_pred` are logits. Every token
-    of an epoch has the same weight.
+    The arguments are those of `MaskedSparseCategoricalAccuracy`, except that `y_pred` must be
+    logits, not probabilities. Every token of an epoch has the same weight.
 
     ```python
     import numpy as np
@@ -161,7 +157,7 @@ class MaskedPerplexity(MaskedMean):
         labels = ops.where(counts, labels, 0)
         logits = ops.cast(ops.convert_to_tensor(y_pred), self.dtype)
         losses = compute_crossentropy(labels, logits)
-        # Losses of ignored positions may be NaN, and so is 0 times NaN.
+        # Losses of ignored positions may be NaN, and a weight of 0 would not remove them.
         losses = ops.where(counts, losses, 0.0)
         self.add_positions(losses, weights)
 

@@ -1,4 +1,4 @@
-"""Loss and metric of texts with any number of labels."""
+"""Loss and metric for multi-label classification: examples with any number of labels."""
 
 import keras
 from keras import ops
@@ -13,15 +13,15 @@ BINS = 100  # thresholds that `MacroF1` tries
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MultiLabelCrossentropy(GlobalMeanLoss):
-    """Mean of the binary cross-entropies of all labels, from logits.
+    """Loss for examples with any number of labels: the mean binary cross-entropy of L labels.
 
-    It is Keras's `BinaryCrossentropy(from_logits=True)` with a weight for each label where it is
-    true (PyTorch's `pos_weight`), so that rare labels count.
+    It is Keras's `BinaryCrossentropy(from_logits=True)` with a weight for the positive examples of
+    each label (PyTorch's `pos_weight`), so that rare labels count more.
 
     Args:
-        positive_weights: list of float, one for each label. None for 1.
-        label_smoothing: float, 0 to below 1, which moves targets towards 0.5.
-        dtype: None for float32, also under mixed precision.
+        positive_weights: list of L positive floats, one per label. None means 1 for every label.
+        label_smoothing: float, at least 0 and below 1, moves targets towards 0.5.
+        dtype: dtype of the loss. None means float32, even under mixed precision.
 
     Call arguments:
         y_true: zeros and ones (B, L).
@@ -59,7 +59,7 @@ class MultiLabelCrossentropy(GlobalMeanLoss):
     def call(self, y_true, y_pred):
         labels = match_targets(type(self).__name__, y_true, y_pred)
         labels = labels * (1.0 - self.label_smoothing) + 0.5 * self.label_smoothing
-        # -log sigmoid(x) is softplus(-x), which no logit makes infinite.
+        # -log sigmoid(x) is softplus(-x), which is finite for every finite logit.
         positive, negative = ops.softplus(-y_pred), ops.softplus(y_pred)
         if self.positive_weights is not None:
             weights = ops.convert_to_tensor(self.positive_weights, dtype=positive.dtype)
@@ -69,13 +69,14 @@ class MultiLabelCrossentropy(GlobalMeanLoss):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MacroF1(OwnArguments, keras.metrics.Metric):
-    """Mean F1 of all labels, each with its best threshold.
+    """Mean F1 over labels (macro F1) for examples with any number of labels.
 
-    Thresholds are usually chosen after training. This metric compares epochs before that, with the
-    best of 99 thresholds on these examples. `find_label_thresholds` tries all thresholds.
+    Use this metric to compare epochs during training. A label counts as predicted if its
+    probability is above a threshold, and the metric takes the best of 99 thresholds for each label.
+    After training, `find_label_thresholds` tries every possible threshold.
 
     Args:
-        num_labels: int, L.
+        num_labels: int, the number of labels L.
 
     Call arguments of `update_state`:
         y_true: zeros and ones (B, L).
@@ -83,7 +84,7 @@ class MacroF1(OwnArguments, keras.metrics.Metric):
         sample_weight: (B,).
 
     Raises:
-        ValueError: the logits have another shape.
+        ValueError: the logits are not of shape (B, L).
 
     ```python
     import numpy as np

@@ -1,4 +1,4 @@
-"""The fastest dtype policy of a machine, measured."""
+"""`fastest_dtype_policy`: measures which dtype policy trains fastest on this machine."""
 
 import random
 import statistics
@@ -10,19 +10,18 @@ import numpy as np
 from keras_attention.attention import MultiHeadAttention
 from keras_attention.blocks import EncoderBlock, FeedForward
 
-LEAST_GAIN = 1.15  # of a step: less may be due to other processes
+LEAST_GAIN = 1.15  # required speedup of a step: a smaller one may be noise from other processes
 WARM_UP, ROUNDS = 3, 9
 BATCH, LENGTH, WIDTH = 4, 128, 768  # with less, other operations matter as much as matrix products
 
 
 def fastest_dtype_policy():
-    """Return `"mixed_bfloat16"` if this machine trains a block faster in it, else `"float32"`.
+    """Return the dtype policy that trains faster here, `"mixed_bfloat16"` or `"float32"`.
 
-    GPUs, TPUs and processors with AMX or AVX512-BF16 do. On others bfloat16 is several times
-    slower. The name of a processor does not tell: TensorFlow's XLA, for example, does not use AMX.
-    So training steps of a block of BERT-base's width are timed in both, in turn, for a few seconds,
-    on the backend and the device in use. The median of the ratios decides, and bfloat16 must be 15
-    % faster.
+    GPUs, TPUs and CPUs with AMX or AVX512-BF16 are faster in bfloat16. Other CPUs are several times
+    slower. The backend matters, too. So this function runs training steps of a block as wide as
+    BERT-base under both policies for a few seconds. It returns `"mixed_bfloat16"` only if the
+    median speedup is at least 15 %.
 
     Returns:
         The name of a Keras dtype policy. Weights stay float32 in both.
@@ -38,7 +37,7 @@ def fastest_dtype_policy():
         ka.blocks.FeedForward(32, dtype=policy),
         dtype=policy,
     )
-    # or, for every layer made from now on: keras.config.set_dtype_policy(policy)
+    # or, for all layers that are created later: keras.config.set_dtype_policy(policy)
     ```
     """
     state = random.getstate()  # Keras draws the seeds of later layers from it
@@ -53,12 +52,12 @@ def fastest_dtype_policy():
 
 
 def _compare(exact, rounded, rounds):
-    """Return how many times as fast the second step is as the first, for each round."""
+    """Return how many times faster the step `rounded` is than `exact`, a float for each round."""
     return [_time(exact) / _time(rounded) for _ in range(rounds)]
 
 
 def _make_step(policy):
-    """Make a function that trains a block once. It has run once, and is compiled."""
+    """Return a function that runs one training step of a block under `policy`, already compiled."""
     block = EncoderBlock(
         MultiHeadAttention(12, WIDTH // 12, dtype=policy, name="attention"),
         FeedForward(4 * WIDTH, dtype=policy, name="feed_forward"),
@@ -78,7 +77,7 @@ def _make_step(policy):
 
 
 def _time(step):
-    """Return the seconds of a step."""
+    """Return how many seconds a step takes."""
     start = time.perf_counter()
     step()
     return time.perf_counter() - start

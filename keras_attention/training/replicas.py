@@ -1,4 +1,7 @@
-"""Sums over the replicas that share a batch, and losses and metrics that use them."""
+"""Losses and metrics over all replicas of data-parallel training.
+
+A replica is a copy of the model on one device, which reads some rows of each batch.
+"""
 
 import keras
 from keras import ops
@@ -9,19 +12,18 @@ from keras_attention.training.label_shapes import match_weights, shape_of
 
 
 def count_replicas():
-    """Return how many replicas compute a batch together, each with its own rows: 1 on one device.
+    """Return the number of replicas that share a batch.
 
-    On TensorFlow these are the replicas of the `tf.distribute` strategy in whose `run` this is
-    called. On PyTorch these are the processes of `torch.distributed` while gradients are computed.
-    Otherwise 1, since a process may evaluate by itself. On JAX it is 1: its arrays span all
-    devices.
+    On TensorFlow it is the number of replicas of the active `tf.distribute` strategy. On PyTorch it
+    is the number of `torch.distributed` processes while gradients are enabled, and 1 otherwise,
+    because a process may evaluate by itself. On JAX it is 1, because arrays span all devices.
     """
     backend = keras.backend.backend()
     if backend == "tensorflow":
         import tensorflow as tf
 
-        alone = not tf.distribute.has_strategy() or tf.distribute.in_cross_replica_context()
-        return 1 if alone else tf.distribute.get_strategy().num_replicas_in_sync
+        single = not tf.distribute.has_strategy() or tf.distribute.in_cross_replica_context()
+        return 1 if single else tf.distribute.get_strategy().num_replicas_in_sync
     if backend == "torch":
         import torch
 
@@ -37,9 +39,9 @@ def _count_processes():
 
 
 def sum_over_replicas(values):
-    """Sum a tensor over all replicas, without a gradient.
+    """Return the sum of a tensor over all replicas, without a gradient.
 
-    Every replica must call it equally often.
+    Every replica must call this function equally often, or the replicas wait for each other.
     """
     if count_replicas() == 1:
         return values
@@ -60,17 +62,17 @@ def _sum_over_processes(values):
 
 
 def divide_by_all(total, count):
-    """Divide the sum of losses over all replicas by the sum of counts.
+    """Return the mean loss over all replicas, from the sum and the count of this replica.
 
     Args:
-        total: float scalar, the sum of this replica's losses.
-        count: float scalar, what to divide it by. 0 if nothing counts.
+        total: scalar, the sum of the losses on this replica.
+        count: scalar, the number of losses on this replica.
 
     Returns:
-        `Σ total / Σ count` over the replicas, 0 if nothing counts. The gradient is this replica's
-        share, so that the step equals that of one device where `tf.distribute` sums the gradients
-        of all replicas and PyTorch averages them. On TensorFlow the value is divided by the number
-        of replicas, like Keras's losses.
+        `Σ total / Σ count` over the replicas, or 0 if all counts are 0. On TensorFlow it is divided
+        by the number of replicas, like Keras's losses. Its gradient is that of this replica's part,
+        so that the step equals that of a single device, after `tf.distribute` sums the gradients of
+        all replicas, or PyTorch averages them.
     """
     replicas = count_replicas()
     if replicas == 1:
@@ -84,28 +86,27 @@ def divide_by_all(total, count):
 
 
 class GlobalMeanLoss(OwnArguments, keras.losses.Loss):
-    """A Keras loss whose mean is over what counts on all replicas, as on one device.
+    """Base class of losses whose mean is over the positions of all replicas, as on one device.
 
-    Keras takes the mean of each replica. If one has more padding, its tokens weigh more, and
-    gradients differ from those of one device. Here every replica returns the loss of the whole
-    batch, whatever rows it has. This works under `tf.distribute` and `torch.distributed`. On one
-    device, and on JAX, it is Keras's loss.
+    Keras averages on each replica, so a token weighs more on a replica with more padding. With this
+    base class every replica returns the loss of the whole batch, under `tf.distribute` and
+    `torch.distributed`. On a single device and on JAX it behaves as `keras.losses.Loss`.
 
-    Weights (B,) are weights of rows. Keras's losses broadcast them to the last axis: for losses (B,
-    T) with B = T they would be weights of positions.
+    Sample weights (B,) belong to rows. Keras's losses would broadcast them to the last axis, which
+    is wrong for losses (B, T) with B = T.
     """
 
     default_name = None
     own_arguments = ("dtype",)
 
     def __init__(self, reduction="sum_over_batch_size", name=None, dtype=None):
-        # float32 even where floatx is a half: Keras casts the labels as well, and bfloat16
-        # cannot tell 256 from 257.
+        # Stay in float32 even under mixed precision: Keras also casts the labels, and bfloat16
+        # would round label 257 to 256.
         name = name or self.default_name
         super().__init__(name=name, reduction=reduction, dtype=dtype or "float32")
 
     def get_loss_shape(self, y_pred):
-        """Return the shape of what `call` returns, as far as it is known."""
+        """Return the static shape of the losses that `call` returns, before the reduction."""
         return shape_of(y_pred)[:-1]
 
     def __call__(self, y_true, y_pred, sample_weight=None):
@@ -113,8 +114,9 @@ class GlobalMeanLoss(OwnArguments, keras.losses.Loss):
             shape = self.get_loss_shape(y_pred)
             sample_weight = match_weights(type(self).__name__, sample_weight, shape, self.dtype)
             if keras.backend.backend() == "torch":
-                # Keras multiplies it by the mask in place, and metrics use it afterwards.
-                sample_weight = ops.copy(sample_weight)
+                # Keras multiplies the weights by the mask in place, but metrics still need them. In
+                # place, weights of rows (B, 1) do not grow to the shape of the mask.
+                sample_weight = ops.copy(ops.broadcast_to(sample_weight, shape))
         if count_replicas() == 1 or self.reduction in (None, "none"):
             return super().__call__(y_true, y_pred, sample_weight)
         mask = keras_internals.get_mask(y_pred)
@@ -128,13 +130,10 @@ class GlobalMeanLoss(OwnArguments, keras.losses.Loss):
 
 
 def sum_losses(losses, sample_weight, mask, reduction):
-    """Return the sum of one replica's losses, and the divisor of their mean.
+    """Return the weighted sum of this replica's losses, and the divisor of their mean.
 
-    Args:
-        losses: floats, of any shape. Their implicit mask takes positions out, too.
-        sample_weight: broadcast to them, or None.
-        mask: bool in their shape, or None.
-        reduction: as in every Keras loss, but not None.
+    `sample_weight` are the weights, or None. Losses are left out where `mask` or the Keras mask of
+    `losses` is False. `reduction` is the argument of the Keras loss, and must not be None.
     """
     masks = [each for each in (mask, keras_internals.get_mask(losses)) if each is not None]
     mask = None if not masks else masks[0] if len(masks) == 1 else ops.logical_and(*masks)
@@ -144,22 +143,25 @@ def sum_losses(losses, sample_weight, mask, reduction):
 
 
 def reduce_sums(total, count, reduction):
-    """Reduce the `sum_losses` of each replica to the loss of all replicas."""
+    """Return the loss of all replicas from the results of `sum_losses` on this replica.
+
+    These are `total` and `count`, scalars. `reduction` is the argument of the Keras loss.
+    """
     if reduction != "sum":
         return divide_by_all(total, count)
     return divide_by_all(total, ops.full_like(total, 1.0 / count_replicas()))
 
 
 def merge_metrics(metrics):
-    """Add up what the metrics of all processes counted, so that each has the result of all.
+    """Sum the variables of metrics over all processes, so that each process has the total result.
 
-    Each process of PyTorch (`torch.distributed`) counts its own rows. Call this in every process
-    after a data set, and reset metrics that go on counting first. With one process, and on other
-    backends, nothing happens.
+    With `torch.distributed`, the metrics of a process cover only the rows of this process. Call
+    this function in every process after a pass over the dataset, and reset the metrics before the
+    next pass. With a single process, or on other backends, it does nothing.
 
     Args:
-        metrics: list of Keras metrics whose variables are sums: all of `ka.training`, and Keras's
-            means.
+        metrics: list of Keras metrics whose variables are sums: all metrics of `ka.training`, and
+            `keras.metrics.Mean` with its subclasses.
 
     ```python
     import numpy as np

@@ -1,4 +1,4 @@
-"""A callback that empties the memory of earlier segments."""
+"""`ResetMemory`: a callback that clears the memory of `SegmentRecurrence` layers."""
 
 import keras
 
@@ -7,11 +7,11 @@ from keras_attention.core import keras_internals
 
 
 class ResetMemory(keras.callbacks.Callback):
-    """Empties the model's memory of earlier segments before each pass over a text.
+    """Clears the model's memory of earlier segments before every epoch, evaluation and prediction.
 
-    That is before every epoch, evaluation and prediction, for each `SegmentRecurrence` with a
-    memory of its own (`with_memory(model, length, batch_size=...)`). An evaluation between the
-    batches of an epoch would leave its memory to the batches after it. `fit` evaluates after them.
+    A model made by `ka.attention.with_memory(model, length, batch_size=...)` attends to text of
+    earlier batches. This callback resets its `SegmentRecurrence` layers. Do not evaluate between
+    the batches of an epoch, because the remaining batches would attend to text of the evaluation.
 
     ```python
     import keras

@@ -1,4 +1,4 @@
-"""Scheduled sampling: schedules of teacher forcing, and the callback that applies them."""
+"""Scheduled sampling, which trains a decoder partly on its own predictions."""
 
 import dataclasses
 import math
@@ -11,9 +11,10 @@ from keras_attention.recurrent.feedback import TeacherForced
 
 
 class TeacherForcing(Part):
-    """A schedule of teacher forcing: `schedule(step)` is the probability ε of the given token.
+    """Base class of schedules for teacher forcing, which `ScheduledSampling` takes.
 
-    `step` counts from 0, in updates or in epochs: see `ScheduledSampling`.
+    `schedule(step)` returns ε, the probability that the decoder reads the true token and not its
+    own prediction. `step` counts updates or epochs from 0.
     """
 
     def __call__(self, step):
@@ -23,7 +24,11 @@ class TeacherForcing(Part):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class ConstantForcing(TeacherForcing):
-    """`ε_i = probability` (Bengio et al., 2015, section 4, *uniform scheduled sampling* at 0.5).
+    """A schedule that always returns the same probability of teacher forcing.
+
+    Args:
+        probability: float from 0 to 1. With 0.5 it is the *uniform scheduled sampling* of Bengio et
+            al. (2015, section 4).
 
     ```python
     import keras_attention as ka
@@ -44,11 +49,14 @@ class ConstantForcing(TeacherForcing):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class LinearForcing(TeacherForcing):
-    """`ε_i = max(least, start - slope · i)` (Bengio et al., 2015, section 2.4, *linear decay*).
+    """A schedule that lowers the probability of teacher forcing linearly.
+
+    `ε_i = max(least, start - slope · i)` at step i (Bengio et al., 2015, section 2.4).
 
     Args:
-        slope: float above 0, the paper's c, by which the probability falls per step.
-        start: float from 0 to 1, k. least: float from 0 to 1, ε.
+        slope: positive float, the decrease per step (c in the paper).
+        start: float from 0 to 1, the probability at step 0 (k in the paper).
+        least: float from 0 to 1, the smallest probability (ε in the paper).
 
     ```python
     import keras_attention as ka
@@ -74,10 +82,12 @@ class LinearForcing(TeacherForcing):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class ExponentialForcing(TeacherForcing):
-    """`ε_i = base^i` (Bengio et al., 2015, section 2.4, *exponential decay*).
+    """A schedule that lowers the probability of teacher forcing exponentially.
+
+    `ε_i = base^i` at step i (Bengio et al., 2015, section 2.4).
 
     Args:
-        base: float from 0 to 1, the paper's k.
+        base: float from 0 to 1, the factor per step (k in the paper).
 
     ```python
     import keras_attention as ka
@@ -99,12 +109,13 @@ class ExponentialForcing(TeacherForcing):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class InverseSigmoidForcing(TeacherForcing):
-    """`ε_i = k / (k + exp(i / k))` (Bengio et al., 2015, section 2.4, *inverse sigmoid decay*).
+    """A schedule that lowers the probability of teacher forcing slowly at first, then faster.
 
-    It is near 1 at first, one half at step `k · log k`, and near 0 at the end.
+    `ε_i = k / (k + exp(i / k))` at step i (Bengio et al., 2015, section 2.4, *inverse sigmoid
+    decay*). It starts near 1, is 0.5 at step `k · log k`, and approaches 0.
 
     Args:
-        k: float of at least 1. Larger values fall more slowly.
+        k: float, at least 1. A larger value makes the probability decay more slowly.
 
     ```python
     import math
@@ -121,7 +132,7 @@ class InverseSigmoidForcing(TeacherForcing):
         checks.check_number(self, "k", least=1)
 
     def __call__(self, step):
-        # k / (k + exp(i / k)), written so that no exponential overflows late in training
+        # k / (k + exp(i / k)), written so that exp does not overflow late in training
         return 1 / (1 + math.exp(min(step / self.k - math.log(self.k), 700.0)))
 
 
@@ -134,7 +145,7 @@ NAMES = {
 
 
 def get_teacher_forcing(identifier):
-    """Return the schedule for a schedule, its config, or a constant."""
+    """Return a `TeacherForcing` from a schedule, its name or config, or a constant float."""
     if isinstance(identifier, int | float) and not isinstance(identifier, bool):
         return ConstantForcing(identifier)
     schedule = get(identifier, names=NAMES, family="teacher forcing", base=TeacherForcing)
@@ -144,18 +155,18 @@ def get_teacher_forcing(identifier):
 
 
 class ScheduledSampling(keras.callbacks.Callback):
-    """Lowers how often the model is fed given tokens, by a schedule (Bengio et al., 2015).
+    """Makes a decoder read more and more of its own predictions in training (Bengio et al., 2015).
 
-    It is for models that can be fed their own predictions in training: recurrent ones built with
-    `feedback=`, and any sequence-to-sequence model through `with_two_passes`. It sets the weight
-    `teacher_forcing` of their layers, the probability of a given token, and logs it at the end of
-    each epoch. Evaluation and prediction ignore the weight.
+    Use this callback with `seq2seq_recurrent(..., feedback=...)`, or with any sequence-to-sequence
+    model wrapped by `with_two_passes`. It sets the weight `teacher_forcing` of their layers, the
+    probability that the decoder reads the true token, and logs it at the end of each epoch.
+    Evaluation and prediction ignore this weight.
 
     Args:
         schedule: `ConstantForcing`, `LinearForcing`, `ExponentialForcing`, `InverseSigmoidForcing`,
-            a config of one, or a number for a constant.
-        per: `"step"` counts the optimizer's updates, so that a resumed training continues where it
-            stopped. `"epoch"` counts epochs.
+            the config of one of them, or a float for a constant probability.
+        per: `"step"` counts the optimizer's updates, so that a resumed run continues the schedule
+            where it stopped. `"epoch"` counts epochs.
 
     ```python
     import keras
@@ -188,8 +199,8 @@ class ScheduledSampling(keras.callbacks.Callback):
         self._weights = [weight for weight in forced if weight is not None]
         if not self._weights:
             raise ValueError(
-                f"{self.model.name} is always fed the given tokens: there is nothing to schedule. "
-                "Make it with feedback='argmax' or 'sample', or fit "
+                f"{self.model.name} never reads its own predictions in training, so there is "
+                "nothing to schedule. Build it with feedback='argmax' or 'sample', or fit "
                 "keras_attention.training.with_two_passes(model)."
             )
 

@@ -1,4 +1,4 @@
-"""Learning-rate schedules: warm-up with cosine decay, and the Transformer's (Noam)."""
+"""Learning-rate schedules: warm-up with cosine decay, and the original Transformer's (Noam)."""
 
 import keras
 from keras import ops
@@ -7,16 +7,18 @@ from keras_attention.core.checks import check_whole_number
 
 
 def warmup_cosine(peak, warmup_steps, total_steps, final=0.0):
-    """Make Keras's `CosineDecay` with a linear warm-up to `peak`, then a half cosine.
+    """Return a learning-rate schedule with a linear warm-up, followed by half a cosine.
 
-    (Loshchilov and Hutter, 2017; Goyal et al., 2017, for the warm-up.) Step 0 has rate 0, step
-    `warmup_steps` has `peak`, step `total_steps` and all later ones have `final * peak`.
+    It is a Keras `CosineDecay` (Loshchilov and Hutter, 2017, and Goyal et al., 2017, for the
+    warm-up). The learning rate is 0 at step 0, `peak` at step `warmup_steps`, and `final * peak` at
+    step `total_steps` and later.
 
     Args:
         peak: float, the highest learning rate.
-        warmup_steps: int, may be 0.
-        total_steps: int, with the warm-up: usually steps per epoch times epochs.
-        final: float, the last rate as a share of `peak`.
+        warmup_steps: int. 0 starts at `peak`.
+        total_steps: int, the number of steps including the warm-up, usually steps per epoch times
+            epochs.
+        final: float, the last learning rate as a fraction of `peak`.
 
     ```python
     import keras
@@ -31,8 +33,8 @@ def warmup_cosine(peak, warmup_steps, total_steps, final=0.0):
     check_whole_number("warmup_cosine", "total_steps", total_steps)
     if total_steps <= warmup_steps:
         raise ValueError(
-            f"warmup_cosine(warmup_steps={warmup_steps}, total_steps={total_steps}): nothing is "
-            "left to decay. total_steps includes the warm-up and must be larger."
+            f"warmup_cosine(warmup_steps={warmup_steps}, total_steps={total_steps}): no steps are "
+            "left after the warm-up. Use a larger total_steps, which includes the warm-up."
         )
     return keras.optimizers.schedules.CosineDecay(
         initial_learning_rate=0.0 if warmup_steps else peak,
@@ -45,15 +47,15 @@ def warmup_cosine(peak, warmup_steps, total_steps, final=0.0):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Noam(keras.optimizers.schedules.LearningRateSchedule):
-    """The Transformer's schedule (Vaswani et al., 2017, section 5.3, equation 3).
+    """The learning-rate schedule of the first Transformer (Vaswani et al., 2017, section 5.3).
 
-    scale * hidden_dim^-0.5 * min(step^-0.5, step * warmup_steps^-1.5), steps counted from 1:
-    the first update, at which Keras's counter says 0, is step 1.
+    The rate is scale * hidden_dim^-0.5 * min(step^-0.5, step * warmup_steps^-1.5), with steps
+    counted from 1. It increases linearly for `warmup_steps`, then decreases.
 
     Args:
-        hidden_dim: int, the paper's d_model.
-        warmup_steps: int.
-        scale: float.
+        hidden_dim: int, the width of the model (d_model in the paper).
+        warmup_steps: int, steps until the rate stops increasing.
+        scale: float, a constant factor of the rate.
 
     ```python
     import keras_attention as ka
@@ -74,4 +76,8 @@ class Noam(keras.optimizers.schedules.LearningRateSchedule):
         return self.scale * self.hidden_dim**-0.5 * slope
 
     def get_config(self):
-        return {name: getattr(self, name) for name in ("hidden_dim", "warmup_steps", "scale")}
+        return {
+            "hidden_dim": self.hidden_dim,
+            "warmup_steps": self.warmup_steps,
+            "scale": self.scale,
+        }

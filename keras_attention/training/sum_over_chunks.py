@@ -1,36 +1,34 @@
-"""The sum of a function over chunks of its input, with gradients computed along the way.
+"""`sum_over_chunks`: sums a function over chunks of its input in the memory of one chunk.
 
-A gradient taken afterwards needs what every chunk computed, or computes it again. Where the result
-is one number, `Σ f(x_k, w)`, the gradients `f'(x_k)` of each chunk and `Σ f'(w)` can be taken at
-once, and later steps only multiply them.
+An ordinary backward pass would need the intermediate results of all chunks. But the result
+`Σ_k f(x_k, w)` is a scalar. So the forward pass can already compute the gradient of each chunk x_k
+and the sum of the gradients of w, and the backward pass only multiplies them by the upstream
+gradient.
 """
 
 import keras
 
 
 def sum_over_chunks(compute, chunks, weights, data, state, differentiable=True):
-    """Compute `Σ_k compute(chunks[k], weights, data[k], state)` in the memory of one chunk.
+    """Return `Σ_k compute(chunks[k], weights, data[k], state)`, with gradients, in little memory.
 
     Args:
-        compute: function of a chunk, the weights, the data of the chunk and the state that returns
-            a float scalar and the next state. It reads no trainable variables but `weights`.
-        chunks: float tensor (K, ...), with a gradient.
-        weights: list of float tensors, with gradients.
-        data: list of tensors (K, ...), without gradients.
-        state: list of tensors, handed from chunk to chunk, without gradients.
-        differentiable: bool, whether TensorFlow computes gradients. Other backends decide by
-            themselves.
+        compute: function `(chunk, weights, data, state) -> (float scalar, next state)`. `weights`
+            must be the only trainable variables that it reads.
+        chunks: float tensor (K, ...), the K chunks, differentiated.
+        weights: list of float tensors, differentiated.
+        data: list of tensors (K, ...), not differentiated.
+        state: list of tensors that `compute` updates, not differentiated.
+        differentiable: bool, whether to compute gradients on TensorFlow. Other backends ignore it,
+            and compute gradients only if they are needed.
 
     Returns:
-        The sum, and the last state.
-
-    Raises:
-        NotImplementedError: from TensorFlow, when the gradient is differentiated again.
+        A tuple: the sum, and the last state.
     """
     run = {"tensorflow": _with_tensorflow, "jax": _with_jax, "torch": _with_torch}
     backend = keras.backend.backend()
     if backend not in run:
-        raise ValueError(f"chunks are computed on {', '.join(run)}; the backend is {backend}.")
+        raise ValueError(f"ChunkedLogits runs on {', '.join(run)}, but the backend is {backend}.")
     return run[backend](compute, chunks, list(weights), list(data), list(state), differentiable)
 
 
@@ -52,14 +50,14 @@ def _with_tensorflow(compute, chunks, weights, data, state, differentiable):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch([x, *own])
                 value, state = compute(x, own, rows, state)
-            # gradients of unused weights, such as positions beside the table of tokens, are 0
+            # The gradients of unused weights are 0.
             zero = tf.UnconnectedGradients.ZERO
             part, *of_weights = tape.gradient(value, [x, *own], unconnected_gradients=zero)
             sums = [a + tf.convert_to_tensor(b) for a, b in zip(sums, of_weights, strict=True)]
             return k + 1, total + value, state, sums, parts.write(k, part)
 
         start = (tf.constant(0), tf.constant(0.0), state, sums, parts)
-        # One after the other: several would be held at once.
+        # Parallel iterations would hold several chunks in memory.
         _, total, last, sums, parts = tf.while_loop(
             lambda k, *_: k < number, body, start, parallel_iterations=1
         )
@@ -86,14 +84,16 @@ def _with_tensorflow(compute, chunks, weights, data, state, differentiable):
 
 def _refuse_second_order(*upstream):
     raise NotImplementedError(
-        "The gradient of ChunkedLogits was differentiated: expected first-order gradients only, as "
-        "the logits of each chunk are gone by then. For second-order gradients, train the model "
-        "that ChunkedLogits was made of."
+        "The gradient of ChunkedLogits was differentiated: only first-order gradients are "
+        "supported. For second-order gradients, train the model that ChunkedLogits was made from."
     )
 
 
 def _scale(upstream, gradient):
-    """Multiply in float32: in a half the mean over all tokens may be too small."""
+    """Return `gradient * upstream`, multiplied in float32, in the dtype of `gradient`.
+
+    The upstream gradient of a mean over all tokens can be too small for float16.
+    """
     scaled = keras.ops.cast(gradient, "float32") * keras.ops.cast(upstream, "float32")
     return keras.ops.cast(scaled, gradient.dtype)
 

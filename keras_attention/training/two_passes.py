@@ -1,11 +1,11 @@
-"""Scheduled sampling in two passes, for models that read the whole target at once."""
+"""`with_two_passes`: scheduled sampling for decoders that read all target tokens at once."""
 
 import copy
 
 import keras
 from keras import ops
 
-from keras_attention.blocks.padding import find_padding
+from keras_attention.blocks.token_embedding import find_padding
 from keras_attention.core import checks, keras_internals
 from keras_attention.core.part import OwnArguments
 from keras_attention.recurrent.feedback import TeacherForced, predicted_ids
@@ -13,24 +13,26 @@ from keras_attention.recurrent.feedback import TeacherForced, predicted_ids
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class TwoPasses(OwnArguments, TeacherForced, keras.layers.Layer):
-    """Runs a model on the given target, and again on a mix of it with the predictions.
+    """Runs a model on the true target, and again on a mix of the target and the predictions.
 
-    (Mihaylova and Martins, 2019, *Scheduled sampling for Transformers*, section 3; Duckworth et
-    al., 2019, *Parallel scheduled sampling*, with more passes.) A Transformer decodes all positions
-    at once, so it cannot be fed its prediction at the position before. It is fed those of a first
-    pass. In training, each token but the first is the given one with probability `teacher_forcing`,
-    else the predicted one, without a gradient. Otherwise there is one pass, on the given tokens.
-    `with_two_passes` makes a model of it.
+    The method (Mihaylova and Martins, 2019, *Scheduled sampling for Transformers*) trains a decoder
+    on its own predictions. A Transformer reads all target tokens at once, so it needs a first pass
+    to make the predictions. In the second pass, each token but the first is the true token with
+    probability `teacher_forcing`, and otherwise the predicted token, without a gradient. Outside
+    training there is only one pass, on the true target. `with_two_passes` builds a `keras.Model`
+    from this layer.
 
     Args:
-        model: a functional `keras.Model` whose inputs are a dict with `"target_ids"` int (B, T),
-            0 = padding, and whose output is logits (B, T, V), those at t for token t + 1.
-        feedback: `"argmax"` to feed the likeliest token, or `"sample"` to draw it. Id 0 is not fed.
-        passes: int, how often targets are mixed, each time with the predictions of the last pass.
-        seed: int.
+        model: functional `keras.Model` whose inputs are a dict with `"target_ids"`, int (B, T),
+            padded with 0. Its output is logits (B, T, V), where position t predicts token t + 1.
+        feedback: `"argmax"` predicts the likeliest token, `"sample"` chooses a random token from
+            the predicted distribution. The padding id 0 is never predicted.
+        passes: int, how often the target is mixed, each time with the predictions of the previous
+            pass (Duckworth et al., 2019). The model runs `passes` + 1 times.
+        seed: int, seed of the random choices. None uses a random seed.
 
     Call arguments:
-        inputs: dict, the inputs of the model.
+        inputs: dict, the inputs of `model`.
 
     Attributes:
         teacher_forcing: a non-trainable weight, 1.0 at first, which the callback
@@ -57,7 +59,7 @@ class TwoPasses(OwnArguments, TeacherForced, keras.layers.Layer):
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
         if isinstance(model, dict):
-            # of a copy: Keras takes the config of a functional model apart
+            # a copy, because Keras changes the config
             model = keras.saving.deserialize_keras_object(copy.deepcopy(model))
         inputs = model.input if keras_internals.is_functional(model) else None
         if not isinstance(inputs, dict) or "target_ids" not in inputs:
@@ -78,11 +80,11 @@ class TwoPasses(OwnArguments, TeacherForced, keras.layers.Layer):
         )
 
     def build(self, input_shape):
-        pass  # the model is built
+        pass  # `model` is already built
 
     @property
     def metrics(self):
-        """The metrics of the layers, without those of the inner model's `compile`."""
+        """Return the metrics of the inner model's layers, but not those of its `compile`."""
         return [metric for layer in self.model.layers for metric in layer.metrics]
 
     def call(self, inputs, training=None):
@@ -97,7 +99,7 @@ class TwoPasses(OwnArguments, TeacherForced, keras.layers.Layer):
         return self.model({**inputs, "target_ids": mixed}, training=True)
 
     def _given(self, target):
-        """Return which tokens are the given ones: bool (B, T)."""
+        """Sample which tokens of the true target are kept, bool (B, T). The first always is."""
         coins = keras.random.uniform(ops.shape(target), seed=self.seed_generator)
         first = ops.cast(ops.arange(ops.shape(target)[1]), "int32") == 0
         stays = ops.logical_or(coins < self.teacher_forcing, ops.expand_dims(first, axis=0))
@@ -106,7 +108,10 @@ class TwoPasses(OwnArguments, TeacherForced, keras.layers.Layer):
         return ops.logical_or(stays, ops.equal(target, self._padding.id))
 
     def _after(self, logits, target):
-        """Return the predicted tokens at their positions, (B, T), the first one as given."""
+        """Return the predicted token for each position, int (B, T).
+
+        Logits at position t predict the token at t + 1, so the first token is that of `target`.
+        """
         uniform = None
         if self.feedback == "sample":
             uniform = keras.random.uniform(ops.shape(target), seed=self.seed_generator)
@@ -121,32 +126,20 @@ class TwoPasses(OwnArguments, TeacherForced, keras.layers.Layer):
 
 
 def with_two_passes(model, feedback="argmax", passes=1, seed=None):
-    """Return the model for training with scheduled sampling in two passes: see `TwoPasses`.
+    """Wrap a sequence-to-sequence model, so that training also feeds it its own predictions.
 
-    It shares the weights of `model`, with which you generate and export.
+    Train the wrapper with the callback `ScheduledSampling`. `TwoPasses` explains the method. The
+    wrapper shares the weights of `model`. Use `model` itself to generate and to export.
 
     Args:
-        model, feedback, passes, seed: as in `TwoPasses`.
+        model: functional `keras.Model` with the input `"target_ids"`, explained in `TwoPasses`.
+        feedback: `"argmax"` predicts the likeliest token, `"sample"` a random one.
+        passes: int, how often the target is mixed with predictions.
+        seed: int, seed of the random choices. None uses a random seed.
 
     Returns:
-        A functional `keras.Model` with the inputs and the output of `model`.
-
-    ```python
-    import keras
-    import numpy as np
-    import keras_attention as ka
-
-    ids = keras.Input((None,), dtype="int32", name="target_ids")
-    logits = keras.layers.Dense(9)(keras.layers.Embedding(9, 4)(ids))
-    model = keras.Model({"target_ids": ids}, logits)
-    fitted = ka.training.with_two_passes(model, feedback="sample")
-    fitted.compile("adam", ka.training.MaskedSparseCategoricalCrossentropy(ignore_class=0))
-
-    target = np.random.randint(1, 9, size=(4, 6))
-    sampling = ka.training.ScheduledSampling(ka.training.InverseSigmoidForcing(10))
-    fitted.fit({"target_ids": target[:, :-1]}, target[:, 1:], callbacks=[sampling], verbose=0)
-    assert model({"target_ids": target}).shape == (4, 6, 9)
-    ```
+        A functional `keras.Model` with the inputs and the output of `model`. See
+        `ScheduledSampling` for an example.
     """
     layer = TwoPasses(model, feedback, passes, seed, name="two_passes")
     inputs = {

@@ -1,4 +1,4 @@
-"""Attention weights of any model of this package's layers, as arrays and pictures."""
+"""Functions that record, measure and plot the attention of a model, and plot boxes and errors."""
 
 from keras_attention.visualization.attention_map import attention_map
 from keras_attention.visualization.boxes import boxes_map

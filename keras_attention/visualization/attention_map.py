@@ -1,4 +1,4 @@
-"""`attention_map`: attention weights as pictures, and token × token maps."""
+"""`attention_map`: plots attention weights as matrices of tokens, or over an image."""
 
 import numpy as np
 from keras import ops
@@ -28,30 +28,33 @@ def attention_map(
     title=None,
     path=None,
 ):
-    """Draw the attention weights of one example. Returns the matplotlib figure.
+    """Plot the attention weights of one example, and return the matplotlib figure.
 
-    Without an image: one token × token matrix per head, queries down the y axis, keys along the x
-    axis, query 0 on top. With an image: the image under the weights of one query, per head and in
-    the mean. Patch (0, 0) is top left. All panels share one color scale, from 0.
-
-    Needs matplotlib (`pip install 'keras-attention-zoo[viz]'`), imported when this is called.
+    Without an image, the figure has a matrix for each head, with queries on the y axis (query 0 at
+    the top) and keys on the x axis. With an image, the figure shows the weights of one query over
+    the image, for each head and for their mean. All panels share one color scale, which starts at
+    0. The function needs matplotlib (`pip install 'keras-attention-zoo[viz]'`).
 
     Args:
-        weights: (N, T, S), (1, N, T, S) or (T, S), as `record_attention` gives them.
-        tokens: the T query tokens. With fewer, the rest is padding and is left out.
-        key_tokens: the S key tokens. By default `tokens` if T equals S (self-attention).
-        image: (H, W), (H, W, 1), (H, W, 3) or (H, W, 4). Floats in 0..1, or uint8.
-        grid: (rows, columns) of the image's patches. By default the largest grid of the image's
-            proportions. Keys before the patches (class token, registers) are not drawn.
-        query: int, the query whose weights to draw over the image, or `"mean"` for the mean over
-            the patches (mean pooling). By default the first token if there are tokens before the
-            patches, else the mean.
-        heads: `"all"` (each, and the mean of several), `"mean"`, or a list of head numbers.
-        title: str, written over the picture.
-        path: file for the picture. The suffix gives the format (`.png`, `.svg`, `.pdf`).
+        weights: (N, T, S), (1, N, T, S) or (T, S), as recorded by `record_attention`.
+        tokens: list of the T query tokens. If there are fewer tokens, the other queries are padding
+            and are not shown. None shows positions.
+        key_tokens: list of the S key tokens. None is `tokens` if T equals S (self-attention).
+        image: (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), floats from 0 to 1, or uint8.
+        grid: (rows, columns) of the image's patches. None is the largest grid with the image's
+            aspect ratio. Keys before the patches (class token, registers) are not shown.
+        query: int, the index of the query whose weights are shown over the image, or `"mean"` for
+            the mean over all patches. None is the first token if there are tokens before the
+            patches, else `"mean"`.
+        heads: `"all"` for each head and (if there are several) their mean, `"mean"` for the mean
+            only, or a list of head indices.
+        title: str, the title of the figure, or None.
+        path: file to save the figure to, or None. The suffix selects the format (`.png`, `.svg`,
+            `.pdf`).
 
     Raises:
-        ValueError: shapes that do not fit together.  ImportError: matplotlib is missing.
+        ValueError: shapes do not fit together.
+        ImportError: matplotlib is not installed.
 
     ```python
     import numpy as np
@@ -68,12 +71,12 @@ def attention_map(
     if image is not None:
         if tokens is not None or key_tokens is not None:
             raise ValueError(
-                "tokens are for text, image and grid for pictures: pass one or the other."
+                "tokens are for text, but an image is given. Leave out tokens or image."
             )
         figure = draw_overlay(select_panels(weights, heads), image, grid, query, title)
         return save_figure(figure, path)
     if grid is not None or query is not None:
-        raise ValueError("grid and query say how to lay weights over an image: pass image too.")
+        raise ValueError("grid and query are for weights over an image. Pass image as well.")
     if key_tokens is None and weights.shape[1] == weights.shape[2]:
         key_tokens = tokens
     rows = _check_tokens("tokens", tokens, weights.shape[1])
@@ -86,7 +89,7 @@ def _check_tokens(name, tokens, limit):
     if tokens is None:
         return limit
     if isinstance(tokens, str):
-        raise ValueError(f"{name}={tokens!r} is one string: pass a list of tokens.")
+        raise ValueError(f"{name}={tokens!r} is one string. Pass a list of tokens.")
     if not 0 < len(tokens) <= limit:
         raise ValueError(f"{len(tokens)} {name} for weights over {limit} positions.")
     return len(tokens)
@@ -99,22 +102,23 @@ def select_example(weights):
     weights = np.asarray(weights, "float32")
     if weights.ndim == 4 and len(weights) != 1:
         raise ValueError(
-            f"weights of shape {weights.shape} are a batch of {len(weights)} examples; a picture "
-            "shows one of them: pass weights[0], for example."
+            f"weights of shape {weights.shape} are a batch of {len(weights)} examples, but a "
+            "figure shows one. Pass weights[0], for example."
         )
     if weights.ndim not in (2, 3, 4) or not weights.size:
         raise ValueError(
-            f"weights of shape {weights.shape} are no attention weights: expected (N, T, S), "
-            "(1, N, T, S) or (T, S), N heads, T queries, S keys."
+            f"weights have the shape {weights.shape}: expected (N, T, S), (1, N, T, S) or (T, S), "
+            "N heads, T queries, S keys."
         )
     return weights.reshape(-1, *weights.shape[-2:])
 
 
 def select_panels(weights, heads="all"):
-    """Return the panels to draw, [(title, matrix (T, S))], of weights (N, T, S).
+    """Return what each panel of a figure shows, a list of (title, matrix (T, S)).
 
     Args:
-        heads: `"all"` (each head, and the mean of several), `"mean"`, or a list of head numbers.
+        weights: array (N, T, S).
+        heads: `"all"` for each head and their mean, `"mean"`, or a list of head indices.
     """
     count = len(weights)
     mean = ("mean of heads", weights.mean(axis=0))
@@ -131,16 +135,20 @@ def select_panels(weights, heads="all"):
     return [(f"head {n}", weights[n]) for n in heads]
 
 
-CELL, SMALLEST, LARGEST = 0.21, 1.6, 6.0  # inches: one token; the limits of a panel
-LONGEST = 16  # characters of a token that are shown
-TAGGED = "  "  # between a token and its tag
+CELL, SMALLEST, LARGEST = 0.21, 1.6, 6.0  # size of a token, and size limits of a panel, in inches
+LONGEST = 16  # maximum number of characters of a token that are shown
+TAGGED = "  "  # separates a token from its tag
 COLUMNS = 4
 
 
 def draw_token_map(panels, tokens, key_tokens, title):
-    """Draw `panels` [(title, (T, S))] with labels `tokens` (T) and `key_tokens` (S)."""
+    """Plot attention matrices, and return the figure.
+
+    `panels` is a list of (title, matrix (T, S)). `tokens` and `key_tokens` are lists of str or
+    None, and `title` is the title of the figure.
+    """
     rows, columns = panels[0][1].shape
-    height, width = _compute_inches(rows), _compute_inches(columns)
+    height, width = (min(max(n * CELL, SMALLEST), LARGEST) for n in (rows, columns))
     across = count_columns(len(panels), min(COLUMNS, int(16 / width)))
     down = -(-len(panels) // across)
     figure = new_figure(
@@ -159,12 +167,12 @@ def draw_token_map(panels, tokens, key_tokens, title):
     return figure
 
 
-def _compute_inches(count):
-    return min(max(count * CELL, SMALLEST), LARGEST)
-
-
 def _label_tokens(axis, tokens, count, name, inches, *, shown, rotation=0):
-    """Set ticks labelled with tokens, all of them if there is room."""
+    """Write tokens at an axis of a matrix, or every k-th token if there is not enough room.
+
+    `count` is the number of tokens, `name` the label of the axis, and `inches` its length. `shown`
+    tells whether the labels are shown, and `rotation` is their angle in degrees.
+    """
     step = -(-count * 13 // int(inches * 100))  # a label of size 8 is 0.13 inches high
     ticks = np.arange(0, count, step)
     texts = ticks if tokens is None else [_shorten(tokens[k]) for k in ticks]
@@ -178,9 +186,9 @@ def _label_tokens(axis, tokens, count, name, inches, *, shown, rotation=0):
 
 
 def _shorten(token):
-    """Return the token on one line, at most `LONGEST` characters, with visible blanks.
+    """Return a token with at most 16 characters, on one line and with visible whitespace.
 
-    A tag behind it, after two spaces, is shown, too.
+    A tag, which follows the token after two spaces, is shortened separately.
     """
     token, tag = str(token).replace("\n", "↵").replace("\t", "⇥"), ""
     if not token.strip():

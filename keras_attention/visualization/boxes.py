@@ -1,4 +1,4 @@
-"""Boxes over a picture, and the attention of each box's query."""
+"""`boxes_map`: plots predicted boxes over an image, and the attention that led to them."""
 
 import numpy as np
 
@@ -9,27 +9,30 @@ from keras_attention.visualization.figure import (
     new_figure,
     save_figure,
 )
-from keras_attention.visualization.overlay import draw_heat, draw_picture, normalize_image
+from keras_attention.visualization.overlay import draw_heat, draw_image, normalize_image
 
 PANEL, COLUMNS = 3.2, 4
 
 
 def boxes_map(image, boxes, titles, weights=None, *, grid=None, title=None, path=None):
-    """Draw boxes over an image. Returns the matplotlib figure.
+    """Plot boxes over an image, such as those of an object detector, and return the figure.
 
-    With weights, the first panel has all boxes, and each other panel has one of them over the
-    attention of its query, the mean of heads. The panels share one color scale, from 0.
+    The first panel of the matplotlib figure shows all boxes. With weights, there is another panel
+    for each box, which shows the box and the attention weights of its query, averaged over heads.
+    These panels share one color scale, which starts at 0.
 
     Args:
-        image: (H, W), (H, W, 1), (H, W, 3) or (H, W, 4). Floats in 0..1, or uint8.
-        boxes: n boxes (x0, y0, x1, y1) in pixels of the image.
-        titles: n strings, such as the class and the score of each.
+        image: (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), floats from 0 to 1, or uint8.
+        boxes: list of boxes (x0, y0, x1, y1) in pixels of the image.
+        titles: list of strings, one for each box, such as its class and score.
         weights: (k, N, S), the attention weights of the queries of the first k boxes, or None.
-        grid: (rows, columns) of the S keys. Needed with weights.
-        title, path: as for `attention_map`.
+        grid: (rows, columns) of the S keys. Required with weights.
+        title: str, the title of the figure, or None.
+        path: file to save the figure to, such as `boxes.png`, or None.
 
     Raises:
-        ValueError: shapes that do not fit together.  ImportError: matplotlib is missing.
+        ValueError: shapes do not fit together.
+        ImportError: matplotlib is not installed.
 
     ```python
     import numpy as np
@@ -42,7 +45,7 @@ def boxes_map(image, boxes, titles, weights=None, *, grid=None, title=None, path
     """
     image = normalize_image(image)
     if len(boxes) != len(titles):
-        raise ValueError(f"{len(boxes)} boxes and {len(titles)} titles: expected one for each.")
+        raise ValueError(f"{len(boxes)} boxes and {len(titles)} titles: expected as many titles.")
     heats = [] if weights is None else [np.asarray(w, "float32").mean(axis=0) for w in weights]
     if heats and (grid is None or heats[0].size != grid[0] * grid[1] or len(heats) > len(boxes)):
         raise ValueError(
@@ -54,7 +57,7 @@ def boxes_map(image, boxes, titles, weights=None, *, grid=None, title=None, path
     height = PANEL * image.shape[0] / image.shape[1] + 0.4
     figure = new_figure(across * PANEL + bool(heats), down * height + 0.4 * bool(title), title)
     first, *panels = add_panels(figure, len(heats) + 1, across)
-    draw_picture(first, image)
+    draw_image(first, image)
     for box, words in zip(boxes, titles, strict=True):
         _draw_box(first, box, words)
     top = max((float(heat.max()) for heat in heats), default=0.0) or 1.0

@@ -1,29 +1,33 @@
-"""`confusion_map`: which classes a model takes for which others, as a picture."""
+"""`confusion_map`: plots a confusion matrix, how often each class is taken for each class."""
 
 import numpy as np
 
 from keras_attention.visualization.figure import COLORS, list_fonts, new_figure, save_figure
 
-CELL, SMALLEST, LARGEST = 0.32, 2.4, 14.0  # inches: one class; the limits of the matrix
-NUMBERED = 20  # classes, at most, whose cells have numbers
-LONGEST = 24  # characters of a class that are shown
+CELL, SMALLEST, LARGEST = 0.32, 2.4, 14.0  # size of a class, and limits of the matrix, in inches
+NUMBERED = 20  # the maximum number of classes for which cells show counts
+LONGEST = 24  # maximum number of characters of a class that are shown
 
 
 def confusion_map(confusion, labels=None, *, title=None, path=None):
-    """Draw a confusion matrix. Returns the matplotlib figure.
+    """Plot a confusion matrix, and return the matplotlib figure.
 
-    Each row is a true class, and each column a predicted one. The color is the share of the row, so
-    that rare classes are as visible as frequent ones. With up to 20 classes the cells show their
-    counts.
+    Each row is a true class, and each column a predicted class. The color of a cell is its fraction
+    of the row, so that rare classes are as visible as frequent classes. With up to 20 classes, the
+    cells also show their counts.
 
     Args:
-        confusion: (L, L) counts, with rows of true and columns of predicted classes, or a dict,
-            label -> predicted label -> count, as the `"confusion"` of `Task.evaluate`.
-        labels: L strings. None for those of the dict, or numbers.
-        title, path: as for `attention_map`.
+        confusion: counts (L, L), with true classes in rows and predicted classes in columns. Or a
+            dict {true label: {predicted label: count}}, such as `"confusion"` in the result of
+            `Task.evaluate`.
+        labels: list of L strings, the names of the classes. None uses the labels of the dict, or
+            indices.
+        title: str, the title of the figure, or None.
+        path: file to save the figure to, such as `confusion.png`, or None.
 
     Raises:
-        ValueError: shapes that do not fit together.  ImportError: matplotlib is missing.
+        ValueError: shapes do not fit together.
+        ImportError: matplotlib is not installed.
 
     ```python
     import keras_attention as ka
@@ -59,7 +63,7 @@ def confusion_map(confusion, labels=None, *, title=None, path=None):
 
 
 def _read_counts(confusion, labels):
-    """Return counts (L, L) and L labels, from either form."""
+    """Return counts (L, L) and a list of L labels, from an array or a dict."""
     if isinstance(confusion, dict):
         if labels is None:
             predicted = (name for row in confusion.values() for name in row)
@@ -70,7 +74,7 @@ def _read_counts(confusion, labels):
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or not counts.size:
         raise ValueError(
             f"confusion of shape {counts.shape}: expected counts (L, L), or a dict of dicts. Give "
-            "the rows of true and the columns of predicted classes."
+            "a row for each true class and a column for each predicted class."
         )
     labels = list(range(len(counts))) if labels is None else list(labels)
     if len(labels) != len(counts):

@@ -1,7 +1,8 @@
-"""Matplotlib figures, made without pyplot and imported when a picture is drawn.
+"""Helpers that make, lay out and save matplotlib figures, without pyplot.
 
-A bare `Figure` draws with Agg, whatever backend is configured. So pictures are the same in a
-notebook, on a server without a display and in threads, and no global state changes.
+A `Figure` with its own canvas draws with Agg, whatever backend is configured. So figures are the
+same in notebooks, on servers without a display and in threads, and no global state changes.
+Matplotlib is imported only when a figure is drawn.
 """
 
 import pathlib
@@ -10,7 +11,7 @@ from keras_attention.files.extras import import_extra
 
 COLORS = "viridis"
 
-# Fonts with Chinese, Japanese and Korean, which matplotlib's own font lacks.
+# Fonts with Chinese, Japanese and Korean characters, which matplotlib's default font lacks.
 WIDE_FONTS = (
     "Noto Sans CJK SC",
     "Noto Sans CJK JP",
@@ -23,8 +24,8 @@ WIDE_FONTS = (
 
 
 def new_figure(width, height, title=None):
-    """Make an empty figure of `width` × `height` inches with an Agg canvas."""
-    library = ("A picture", "matplotlib", "viz")
+    """Return an empty matplotlib figure of `width` × `height` inches."""
+    library = ("A figure", "matplotlib", "viz")
     figure = import_extra("matplotlib.figure", *library).Figure(
         figsize=(width, height), dpi=120, layout="constrained"
     )
@@ -35,7 +36,7 @@ def new_figure(width, height, title=None):
 
 
 def list_fonts():
-    """List font families for tokens: the default, then installed ones with more scripts."""
+    """Return a list of fonts for tokens: the default font, then fonts for more scripts."""
     from matplotlib import font_manager
 
     installed = {font.name for font in font_manager.fontManager.ttflist}
@@ -43,7 +44,10 @@ def list_fonts():
 
 
 def save_figure(figure, path):
-    """Write `figure` to `path`, if given, and make its folder. Return the figure."""
+    """Save a figure to the file `path`, in a new folder if needed, and return the figure.
+
+    If `path` is None, nothing is saved.
+    """
     if path is not None:
         path = pathlib.Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -52,9 +56,10 @@ def save_figure(figure, path):
 
 
 def add_panels(figure, count, across):
-    """Add `count` axes in rows of `across`, and return them as a list in reading order.
+    """Add `count` axes to a figure in rows of `across`, and return a list in reading order.
 
-    The first row may be shorter: below each panel there is another one, or labels.
+    If the rows cannot all be full, the first row is shorter, so that the labels below the last row
+    apply to all columns.
     """
     rows = -(-count // across)
     grid = figure.add_gridspec(rows, across)
@@ -63,19 +68,25 @@ def add_panels(figure, count, across):
 
 
 def list_cells(count, across):
-    """List the cells of `count` panels in reading order. The first row may be shorter."""
+    """Return the indices of the cells, counted row by row, that `count` panels fill.
+
+    Rows have `across` cells. Only the first row may have empty cells.
+    """
     empty = -count % across
     return [k if k < across - empty else k + empty for k in range(count)]
 
 
 def count_columns(count, most):
-    """Return the number of columns, at most `most`, in which `count` panels fill rows evenly."""
+    """Return the number of columns, at most `most`, that makes rows of `count` panels even."""
     rows = -(-count // max(most, 1))
     return -(-count // rows)
 
 
 def add_color_bar(figure, image, axes):
-    """Add one color bar for all `axes`, at the right."""
+    """Add one color bar for all `axes` at the right of a figure.
+
+    `image` is the result of matplotlib's `imshow`, which has the color scale.
+    """
     height = figure.get_size_inches()[1]
     bar = figure.colorbar(
         image, ax=axes, fraction=0.04, aspect=20, shrink=min(0.9, 3.5 / height), pad=0.02

@@ -1,4 +1,4 @@
-"""Attention weights over images: one image head by head, or a gallery of images."""
+"""Functions that plot attention weights over images, such as `attention_gallery`."""
 
 import numpy as np
 
@@ -14,18 +14,20 @@ from keras_attention.visualization.figure import (
 def attention_gallery(
     images, weights, titles=None, *, grid=None, query=None, columns=6, title=None, path=None
 ):
-    """Draw several images and, under each, the mean over heads of its attention weights.
+    """Plot several images with their attention weights below, and return the matplotlib figure.
 
-    The color scale goes from 0 to the largest weight of each image, so that sharp and spread
-    attention are both readable. `attention_map` shows the numbers.
+    The weights are averaged over heads. The color scale of each image ends at its largest weight.
 
     Args:
-        images: (B, H, W[, C]), floats in 0..1 or uint8.
-        weights: (B, N, T, S), as `record_attention` gives them for these images.
-        titles: B strings, for example the predictions.
-        grid, query: as for `attention_map`.
-        columns: the number of images in a row.
-        title, path: as for `attention_map`.
+        images: (B, H, W) or (B, H, W, C), floats from 0 to 1, or uint8.
+        weights: (B, N, T, S), as recorded by `record_attention` for these images.
+        titles: list of B strings, such as the predictions, or None.
+        grid: (rows, columns) of an image's patches. None infers them from the image.
+        query: int, the index of the query whose weights are shown, or `"mean"` over all patches.
+            None is the first token if there are tokens before the patches, else `"mean"`.
+        columns: int, the maximum number of images in a row.
+        title: str, the title of the figure, or None.
+        path: file to save the figure to, such as `gallery.png`, or None.
 
     ```python
     import numpy as np
@@ -44,7 +46,7 @@ def attention_gallery(
             "(B, N, T, S) and (B, H, W, C) with the same B."
         )
     if titles is not None and len(titles) != len(images):
-        raise ValueError(f"{len(titles)} titles for {len(images)} images.")
+        raise ValueError(f"{len(titles)} titles for {len(images)} images: expected as many titles.")
     columns = min(columns, len(images))
     rows = -(-len(images) // columns)
     figure = new_figure(1.3 * columns + 0.3, 3.0 * rows + 0.5 * bool(title), title)
@@ -61,16 +63,19 @@ def attention_gallery(
 
 
 def words_map(image, weights, words, *, grid=None, title=None, path=None):
-    """Draw an image and, for each written word, the attention of that word.
+    """Plot where in an image a model looked for each generated word, and return the figure.
 
-    All words share one color scale, from 0 to the largest weight.
+    The matplotlib figure shows the image, and for each word the attention from this word to the
+    image. All words share one color scale, from 0 to the largest weight.
 
     Args:
-        image: (H, W[, C]), floats in 0..1 or uint8.
-        weights: (1, N, T, S), of cross-attention from words to patches. The mean over heads is
-        drawn.
-        words: T strings.
-        grid, title, path: as for `attention_map`.
+        image: (H, W) or (H, W, C), floats from 0 to 1, or uint8.
+        weights: (1, N, T, S), the weights of cross-attention from T words to S patches. They are
+            averaged over heads.
+        words: list of T strings.
+        grid: (rows, columns) of the image's patches. None infers them from the image.
+        title: str, the title of the figure, or None.
+        path: file to save the figure to, such as `words.png`, or None.
 
     ```python
     import numpy as np
@@ -95,7 +100,7 @@ def _draw_pair(upper, lower, image, matrix, grid, query):
     heat = select_patch_weights(
         matrix, grid or infer_patch_grid(matrix.shape[1], image.shape[:2]), query
     )
-    draw_picture(upper, image)
+    draw_image(upper, image)
     draw_heat(lower, image, heat, float(heat.max()) or 1.0)
     for axis in (upper, lower):
         axis.set_xticks([])
@@ -107,7 +112,11 @@ COLUMNS = 5
 
 
 def draw_overlay(panels, image, grid, query, title):
-    """Draw the image and, for each panel (title, weights (T, S)), the image under weights."""
+    """Plot an image, and for each panel weights over the image, and return the figure.
+
+    `panels` is a list of (title, weights (T, S)). `grid` is (rows, columns) of patches or None, and
+    `query` the index of the query whose weights are shown, `"mean"` or None.
+    """
     image = normalize_image(image)
     grid = grid or infer_patch_grid(panels[0][1].shape[1], image.shape[:2])
     heats = [(name, select_patch_weights(matrix, grid, query)) for name, matrix in panels]
@@ -118,7 +127,7 @@ def draw_overlay(panels, image, grid, query, title):
         across * PANEL + 1.4, down * (PANEL * ratio + 0.4) + 0.5 + 0.4 * bool(title), title
     )
     axes = add_panels(figure, len(heats) + 1, across)
-    draw_picture(axes[0], image)
+    draw_image(axes[0], image)
     axes[0].set_title("image", fontsize=9)
     top = max(float(heat.max()) for _, heat in heats) or 1.0
     for axis, (name, heat) in zip(axes[1:], heats, strict=True):
@@ -133,33 +142,39 @@ def draw_overlay(panels, image, grid, query, title):
     return figure
 
 
-def draw_picture(axis, image):
-    """Draw the image, row 0 on top, axes in pixels."""
+def draw_image(axis, image):
+    """Plot an image on matplotlib axes, with row 0 at the top and ticks in pixels.
+
+    `axis` is the matplotlib axes, and `image` an array (H, W) or (H, W, C) from 0 to 1.
+    """
     height, width = image.shape[:2]
     axis.imshow(image, extent=(0, width, height, 0), vmin=0.0, vmax=1.0, cmap="gray")
 
 
 def draw_heat(axis, image, heat, top):
-    """Draw the image in grey under the patch grid `heat` (rows, columns)."""
+    """Plot weights `heat` (rows, columns) over a gray image, with colors from 0 to `top`.
+
+    `axis` is a matplotlib axes, and `image` an array (H, W) or (H, W, C) from 0 to 1.
+    """
     from matplotlib.colors import LinearSegmentedColormap
 
-    # from transparent to strong orange, over the grey image
+    # from transparent to strong orange, over the gray image
     colors = LinearSegmentedColormap.from_list("looked_at", [(1, 0.6, 0, 0), (1, 0.25, 0, 0.9)])
     height, width = image.shape[:2]
-    grey = image if image.ndim == 2 else image[..., :3] @ np.array([0.299, 0.587, 0.114])
-    axis.imshow(grey, extent=(0, width, height, 0), vmin=0.0, vmax=1.0, cmap="gray")
+    gray = image if image.ndim == 2 else image[..., :3] @ np.array([0.299, 0.587, 0.114])
+    axis.imshow(gray, extent=(0, width, height, 0), vmin=0.0, vmax=1.0, cmap="gray")
     return axis.imshow(
         heat,
         extent=(0, width, height, 0),
         vmin=0.0,
         vmax=top,
         cmap=colors,
-        interpolation="nearest",  # a patch is one token: there is nothing in between
+        interpolation="nearest",  # a patch is one token
     )
 
 
 def normalize_image(image):
-    """Return an image, uint8 or floats in 0..1, as (H, W), (H, W, 3) or (H, W, 4) for imshow."""
+    """Return an image as floats from 0 to 1, (H, W), (H, W, 3) or (H, W, 4), for `imshow`."""
     image = np.asarray(image)
     if image.ndim == 4 and len(image) == 1:
         image = image[0]
@@ -174,16 +189,16 @@ def normalize_image(image):
     low, high = float(image.min()), float(image.max())
     if low < -1e-3 or high > 1.001:
         raise ValueError(
-            f"image has values from {low:.3g} to {high:.3g}: expected floats in 0..1, or uint8."
+            f"image has values from {low:.3g} to {high:.3g}: expected 0 to 1, or uint8."
         )
     return np.clip(image.astype("float32"), 0.0, 1.0)
 
 
 def infer_patch_grid(keys, size):
-    """Return rows and columns of the patches among `keys` tokens of an image of `size` (H, W).
+    """Return the likely (rows, columns) of patches of an image, from the number of attention keys.
 
-    It is the largest grid with the image's proportions that fits. The other keys are prefix tokens
-    (class token, registers).
+    It is the largest grid with the aspect ratio of the image, `size` (H, W), and at most `keys`
+    patches. The rest of the keys are prefix tokens (class token, registers).
     """
     height, width = size
     divisor = int(np.gcd(height, width))
@@ -198,18 +213,19 @@ def infer_patch_grid(keys, size):
 
 
 def select_patch_weights(matrix, grid, query=None):
-    """Return the weights (T, S) of one query on the patches, as (rows, columns).
+    """Return the weights from one query to the patches, (rows, columns), from `matrix` (T, S).
 
-    Keys before the patches (class token, registers) are left out. The query is row `query`, or the
-    mean of the patches' rows (`"mean"`). By default it is the first token if there are prefix
-    tokens, else the mean.
+    `grid` is (rows, columns). Keys before the patches (class token, registers) are ignored. `query`
+    is the index of a query, `"mean"` for the mean over all patches, or None for the first token, or
+    the mean if no token comes before the patches.
     """
     rows, columns = grid
     queries, keys = matrix.shape
     prefix = keys - rows * columns
     if rows < 1 or columns < 1 or prefix < 0:
         raise ValueError(
-            f"grid={rows, columns} has {rows * columns} patches; there are {keys} keys."
+            f"grid={rows, columns} has {rows * columns} patches, but there are {keys} keys: "
+            "expected at most as many patches as keys."
         )
     if query is None:
         query = 0 if prefix or queries == 1 else "mean"

@@ -1,4 +1,4 @@
-"""`record_attention`: the attention weights of a model while it runs."""
+"""`record_attention`: records the attention weights of a model while it runs."""
 
 import contextlib
 
@@ -9,36 +9,34 @@ from keras_attention.core.paths import paths_in
 
 
 class Maps(dict):
-    """{layer path: weights (B, N, T, S)}. The error for a missing path lists those recorded."""
+    """A dict {layer path: weights (B, N, T, S)}. For a missing path the error lists all paths."""
 
     def __missing__(self, path):
         raise KeyError(
             f"No attention was recorded under {path!r}. Recorded: {', '.join(self) or 'nothing'}. "
-            "Weights are recorded while the model itself is called, `model(x)`; `predict`, "
-            "`fit` and functions compiled with tf.function run traced code and record nothing."
+            "Call the model itself, `model(x)`. `predict`, `fit` and functions compiled with "
+            "tf.function record nothing."
         )
 
 
 @contextlib.contextmanager
 def record_attention(model):
-    """Yield a dict that fills with the attention weights of `model` whenever it is called.
+    """Record the attention weights of each call of a model in a dict, inside a `with` block.
 
-    This works for every functional or sequential model of this package's attention layers, without
-    changing it. The weights are those of `return_attention_scores=True`: after the normalizer,
-    before dropout, in the layer's compute dtype.
+    This works for any model with attention layers of this package, and does not change the model.
+    The weights are the same as with `return_attention_scores=True`: after the normalizer, before
+    dropout, in the layer's compute dtype. If a query may not attend to a key, the weight is 0.
 
-    Call the model itself, `model(x)`: `predict`, `fit`, `evaluate` and calls inside a `tf.function`
-    run a traced graph, whose tensors have no values, and record nothing. `generation.generate`
-    records the weights of every token at its end, (B, N, limit, S), like its `return_attention`.
+    Call the model itself, `model(x)`. `predict`, `fit`, `evaluate` and calls inside a `tf.function`
+    run a traced graph without values, so they record nothing. `generation.generate` records the
+    weights of all new tokens when it ends, (B, N, limit, S), as with `return_attention=True`.
 
     Args:
-        model: a built `keras.Model` (or layer). Attention layers outside it are not recorded.
+        model: a built `keras.Model` or layer. Only attention layers inside it are recorded.
 
     Yields:
-        dict, {layer path: weights (B, N, T, S)}, in the order in which the layers ran. A layer that
-        runs again (shared in the model, or the model called twice) adds `path:1`, `path:2`, ...
-
-    Masking: positions that may not be attended to have weight 0.
+        A dict {layer path: weights (B, N, T, S)}, in the order of the calls. If a layer runs again,
+        because it is shared or because the model is called twice, it adds `path:1`, `path:2`, ...
 
     ```python
     import keras
@@ -61,7 +59,7 @@ def record_attention(model):
 
 
 class RecordEvery(scope.Recording):
-    """Records the layers of one model, under paths that stay the same when it is saved."""
+    """Records the attention weights of one model, by layer paths that a saved model has too."""
 
     def __init__(self, model):
         super().__init__(keras_internals.all_layers(model))
@@ -72,7 +70,7 @@ class RecordEvery(scope.Recording):
 
 
 class _Values(RecordEvery):
-    """Records weights that have values."""
+    """Records only weights that have values, not symbolic tensors."""
 
     def record(self, layer, weights):
         if id(layer) in self.layers and _has_values(weights):
@@ -80,9 +78,9 @@ class _Values(RecordEvery):
 
 
 def _has_values(weights):
-    """Return False for the symbolic tensors of a graph that is being traced."""
+    """Return whether `weights` have values, and are not symbolic tensors of a traced graph."""
     try:
         float(ops.sum(weights))
-    except TypeError:  # what every backend raises for a symbolic tensor
+    except TypeError:  # every backend raises it for a symbolic tensor
         return False
     return True

@@ -1,4 +1,4 @@
-"""A static page that runs a preset in the browser, by LiteRT.js, and shows what it looks at."""
+"""Static web pages that run a model in the browser with LiteRT.js, and show its attention."""
 
 from keras_attention.web.page import write_page
 from keras_attention.web.server import serve_folder

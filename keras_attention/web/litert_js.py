@@ -1,4 +1,4 @@
-"""LiteRT.js, as its npm package has it."""
+"""Find the npm packages of LiteRT.js, and copy the files that a web page needs."""
 
 import logging
 import os
@@ -12,22 +12,22 @@ from keras_attention.tasks.presets import CACHE
 
 PACKAGES = {"@litertjs/core": "2.5.3", "@litertjs/wasm-utils": "2.5.3"}
 STATIC = pathlib.Path(__file__).parent / "static"
-LICENCE = "APACHE-2.0.txt"  # which both packages name, and do not bring
-FOLDER = "KERAS_ATTENTION_LITERT_JS"  # of node_modules that has the packages
-# Without threads, which want headers of the server. A browser loads one of the two.
+LICENSE = "APACHE-2.0.txt"  # the license of both packages, which do not contain its text
+FOLDER = "KERAS_ATTENTION_LITERT_JS"  # environment variable with the path of a node_modules
+# Files that the page does not need. (The wasm files with threads need special HTTP headers.)
 OTHERS = shutil.ignore_patterns("*.d.ts", "*.map", "*.json")
 LOG = logging.getLogger(__name__)
 WASM = ("litert_wasm_internal", "litert_wasm_compat_internal")
 
 
 def copy_litert_js(folder):
-    """Puts what a page needs of LiteRT.js, and its licence, into `folder`."""
+    """Copy the files of LiteRT.js that a web page needs, and its license, to a folder."""
     modules = find_packages()
     for name in PACKAGES:
         source, target = modules / name, folder / name.split("/")[1]
         shutil.copytree(source / "dist", target, ignore=OTHERS)
-        shutil.copyfile(source / "package.json", target / "package.json")  # author and licence
-        shutil.copyfile(STATIC / LICENCE, target / LICENCE)
+        shutil.copyfile(source / "package.json", target / "package.json")  # author and license
+        shutil.copyfile(STATIC / LICENSE, target / LICENSE)
     (folder / "wasm").mkdir()
     for path in sorted((modules / "@litertjs/core" / "wasm").iterdir()):
         if path.stem in WASM:
@@ -35,38 +35,42 @@ def copy_litert_js(folder):
 
 
 def find_packages():
-    """Return the `node_modules` with LiteRT.js: the folder that is named, or one that npm fills."""
-    if given := os.environ.get(FOLDER):
-        modules = pathlib.Path(given)
+    """Return the path of a `node_modules` folder that contains LiteRT.js.
+
+    It is the folder in the environment variable `FOLDER`, or else one in the cache, where npm
+    installs the packages if they are missing.
+    """
+    if path := os.environ.get(FOLDER):
+        modules = pathlib.Path(path)
         if missing := [name for name in PACKAGES if not (modules / name).is_dir()]:
-            raise ValueError(f"{FOLDER}={given}: there is no {missing[0]} in it.")
+            raise ValueError(f"{FOLDER}={path} has no {missing[0]}: name a folder that has it.")
         return modules
     root = pathlib.Path(os.environ.get(CACHE) or pathlib.Path.home() / ".cache")
-    place = root / "keras_attention" / "litertjs" / PACKAGES["@litertjs/core"]
-    if not place.is_dir():
-        _install(place)
-    return place / "node_modules"
+    folder = root / "keras_attention" / "litertjs" / PACKAGES["@litertjs/core"]
+    if not folder.is_dir():
+        _install(folder)
+    return folder / "node_modules"
 
 
-def _install(place):
-    """Fetches the packages by npm, which checks them."""
+def _install(folder):
+    """Download the packages with npm, which verifies them, and install them in `folder`."""
     if not shutil.which("npm"):
         raise ValueError(
-            "npm is not installed, which fetches LiteRT.js for the page: install Node.js, or let "
-            f"{FOLDER} name a node_modules folder that has {', '.join(PACKAGES)}."
+            "npm, which downloads LiteRT.js for the page, is not installed: install Node.js, or "
+            f"set {FOLDER} to a node_modules folder that has {', '.join(PACKAGES)}."
         )
-    wanted = [f"{name}@{version}" for name, version in PACKAGES.items()]
+    packages = [f"{name}@{version}" for name, version in PACKAGES.items()]
     options = ["--no-audit", "--no-fund", "--ignore-scripts", "--no-save"]
     LOG.info("fetching LiteRT.js")
-    with make_workplace(place) as new:
+    with make_workplace(folder) as new:
         new.mkdir()
         with tempfile.TemporaryDirectory() as elsewhere:
             done = subprocess.run(
-                ["npm", "install", "--prefix", str(new), *options, *wanted],
+                ["npm", "install", "--prefix", str(new), *options, *packages],
                 cwd=elsewhere,
                 capture_output=True,
                 text=True,
             )
         if done.returncode:
             raise ValueError(f"npm could not fetch LiteRT.js: {done.stderr.strip()[-300:]}")
-        move_into_place(new, place)
+        move_into_place(new, folder)

@@ -1,14 +1,14 @@
-"""The equation in NumPy, from the papers: loops over b, n, t and s, one number at a time."""
+"""The equation in NumPy, from the papers, with loops over b, n, t and s."""
 
 import numpy as np
 from scipy import optimize
 
 
 def attention(query, key, value, score, normalize, allows):
-    """Output (B, T, N, H) and weights (B, N, T, S).
+    """Return the output (B, T, N, H) and the weights (B, N, T, S).
 
-    `score(q, k, n)` is a number for one query, key and head; `normalize(scores)` takes the scores
-    of the keys that `allows(i, j)`, which may not be empty, to their weights.
+    `score(q, k, n)` is a number for one query, key and head. `normalize(scores)` maps the scores of
+    the keys that `allows(i, j)`, at least one, to their weights.
     """
     (B, T, N, _), S = query.shape, key.shape[1]
     output, weights = np.zeros((B, T, N, value.shape[-1])), np.zeros((B, N, T, S))
@@ -26,7 +26,7 @@ def attention(query, key, value, score, normalize, allows):
 
 
 def scores(layer):
-    """`score(q, k, n)` of each kind; those with weights read them from `layer`."""
+    """Return `score(q, k, n)` of each kind. Those with weights read them from `layer`."""
     weights = [np.asarray(w, "float64") for w in getattr(layer, "weights", [])]
 
     def cosine(q, k, n):
@@ -50,7 +50,7 @@ def softmax(z):
 
 
 def entmax(alpha):
-    """p = [(alpha - 1) z - tau]+ ^ (1 / (alpha - 1)), tau such that p sums to one."""
+    """Return entmax: p = [(alpha - 1) z - tau]+ ^ (1 / (alpha - 1)), tau such that p sums to 1."""
 
     def normalize(z):
         z = (alpha - 1) * z.astype("float64")
@@ -68,8 +68,8 @@ def entmax(alpha):
 
 def top(k):
     def normalize(z):
-        kept = z >= np.sort(z)[-min(k, len(z))]
-        return np.where(kept, np.exp(z - z.max()), 0) / np.exp(z - z.max())[kept].sum()
+        is_among = z >= np.sort(z)[-min(k, len(z))]
+        return np.where(is_among, np.exp(z - z.max()), 0) / np.exp(z - z.max())[is_among].sum()
 
     return normalize
 
@@ -80,7 +80,7 @@ def soft_capped_plus_one(z, temperature=2.0, cap=3.0):
 
 
 def projected(layer, query, value):
-    """Queries (B, T, N, H), keys (B, S, N, H) and values (B, S, N, Hv) of multi-head attention.
+    """Return queries (B, T, N, H), keys (B, S, N, H) and values (B, S, N, Hv) of a layer.
 
     Grouped heads are repeated: head h has the keys and values of head h // (N / K).
     """
@@ -98,19 +98,19 @@ def _project(layer, name, x):
 
 
 def merged(layer, heads):
-    """(B, T, N, Hv) -> (B, T, D)."""
+    """Map (B, T, N, Hv) -> (B, T, D)."""
     kernel, bias = (weight(layer, f"attention_output/{name}") for name in ("kernel", "bias"))
     return np.tensordot(heads, kernel, axes=2) + bias
 
 
 def weight(layer, name):
-    """The weight of `layer` whose path ends in `name`, in float64."""
-    (found,) = [w for w in layer.weights if w.path.endswith(f"/{name}")]
-    return np.asarray(found, "float64")
+    """Return the weight of `layer` whose path ends in `name`, in float64."""
+    (variable,) = [w for w in layer.weights if w.path.endswith(f"/{name}")]
+    return np.asarray(variable, "float64")
 
 
 def by_head(query, key, value, score, normalize, allows):
-    """As `attention`, where `normalize[n]` and `allows(b, n, i, j)` know the head."""
+    """Compute `attention` with a normalizer and a mask for each head: `allows(b, n, i, j)`."""
     parts = [
         attention(
             *(x[:, :, n : n + 1] for x in (query, key, value)),
@@ -129,7 +129,7 @@ def scaled_dot(q, k, n):
 
 
 def randomize(layer, scale=0.7):
-    """Draws all weights anew: zeros, ones and the identity would hide what they stand for."""
+    """Draw all weights anew, because zeros, ones and the identity hide errors."""
     random = np.random.default_rng(5)
     for w in layer.weights:
         if "float" in w.dtype:

@@ -1,4 +1,4 @@
-"""Attention without projections, against Keras's two."""
+"""Attention without projections, against the two layers of Keras."""
 
 import keras
 import numpy as np
@@ -24,7 +24,7 @@ def test_equals_keras_attention(inputs, call):
 
 
 def test_equals_keras_additive_attention():
-    """Keras's has no W_q and W_k: it is ours with identities there."""
+    """Set W_q and W_k to the identity, because Keras's layer does not have them."""
     theirs = keras.layers.AdditiveAttention()
     theirs([QUERY, VALUE])
     scale = random.normal(size=D).astype("float32")
@@ -41,7 +41,7 @@ def test_equals_keras_additive_attention():
         np.testing.assert_allclose(a, b, atol=1e-5)
 
 
-def test_query_padding_gives_zeros_and_travels_on():
+def test_query_padding_gives_zeros_and_stays_on_the_output():
     embed = keras.layers.Embedding(9, D, mask_zero=True)
     x = embed(np.array([[3, 4, 0], [5, 0, 0]]))
     output = ka.attention.Attention()([x, x])
@@ -59,17 +59,17 @@ def test_refuses_a_single_tensor():
     [
         ({"score": None}, "attention needs a score"),
         ({"normalizer": None}, "attention needs a normalizer"),
-        ({"position": "sinusoidal"}, "is added to tokens, which attention does not see"),
+        ({"position": "sinusoidal"}, "is added to tokens, which is the work of an embedding"),
     ],
     ids=str,
 )
-def test_refuses_what_it_could_not_do(arguments, message):
+def test_refuses_missing_parts_and_positions_that_embed(arguments, message):
     with pytest.raises(ValueError, match=message):
         ka.attention.Attention(**arguments)
 
 
-def test_more_axes_are_more_rows():
-    """As in Keras; each row of a grid is a sequence of its own here."""
+def test_more_axes_are_part_of_the_batch():
+    """Treat each row of a grid as a sequence of its own, as in Keras."""
     query, value, key = (random.normal(size=(B, 3, 2, n, D)).astype("float32") for n in (T, S, S))
     inputs = [query, value, key]
     expected = keras.layers.Attention()(inputs, return_attention_scores=True, use_causal_mask=True)
@@ -89,8 +89,8 @@ def test_more_axes_in_a_model():
     output, weights = ka.attention.Attention()([query, value], return_attention_scores=True)
     assert output.shape == (None, None, None, D) and weights.shape == (None, None, None, 7)
     model = keras.Model([query, value], [output, weights])
-    given = random.normal(size=(B, 3, T, D)), random.normal(size=(B, 3, S, D))
-    output, weights = model([x.astype("float32") for x in given])
+    arrays = random.normal(size=(B, 3, T, D)), random.normal(size=(B, 3, S, D))
+    output, weights = model([x.astype("float32") for x in arrays])
     assert output.shape == (B, 3, T, D) and weights.shape == (B, 3, T, S)
 
 
@@ -98,18 +98,18 @@ def test_more_axes_in_a_model():
     "shapes", [[(T, D), (S, D)], [(B, T, D), (B, 3, S, D)], [(B, 3, T, D), (B, 2, S, D)]], ids=str
 )
 def test_other_axes_in_front_are_refused(shapes):
-    with pytest.raises(ValueError, match=r"the same axes in front of the length"):
+    with pytest.raises(ValueError, match=r"the same axes before the length"):
         ka.attention.Attention()([np.ones(shape, "float32") for shape in shapes])
 
 
 @pytest.mark.parametrize("score", ka.scores.NAMES)
-def test_whole_numbers_are_computed_with_as_floats(score):
-    """In their own dtype all weights below 1 would be 0."""
+def test_whole_numbers_are_cast_to_floats(score):
+    """Cast whole numbers, because as ints all weights below 1 would be 0."""
     whole = [random.integers(-2, 3, size=x.shape) for x in (QUERY, VALUE)]
     layer = ka.attention.Attention(score=score)
     expected = layer([x.astype("float32") for x in whole], return_attention_scores=True)
-    found = layer(whole, return_attention_scores=True)
-    for a, b in zip(found, expected, strict=True):
+    outputs = layer(whole, return_attention_scores=True)
+    for a, b in zip(outputs, expected, strict=True):
         np.testing.assert_array_equal(a, b)
     heads = [x[:, :, None] for x in whole]
     output, weights = ka.attention.attend(heads[0], heads[1], heads[1])
@@ -118,3 +118,9 @@ def test_whole_numbers_are_computed_with_as_floats(score):
         np.testing.assert_array_equal(a, b)
     mixed, _ = ka.attention.attend(floats[0], floats[1], heads[1])
     np.testing.assert_array_equal(mixed, output)
+
+
+def test_parts_can_be_passed_by_position():
+    layer = ka.attention.Attention("dot", "sparsemax", "causal")
+    assert layer.normalizer == ka.normalizers.get("sparsemax")
+    assert layer.mask == ka.masks.Causal()

@@ -1,4 +1,4 @@
-"""Self-attention in every layer: positions of one stand for both, also where Keras casts them."""
+"""AttentionLayer: positions in self-attention, caches, and the steps of a subclass."""
 
 import dataclasses
 
@@ -21,18 +21,18 @@ LAYERS = {
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("name", LAYERS)
-def test_positions_of_either_are_those_of_both(name, dtype):
+def test_in_self_attention_positions_of_queries_or_values_are_enough(name, dtype):
     layer = LAYERS[name](mask="causal", position="rotary", dtype=dtype)
     expected = np.asarray(layer(X, X, query_positions=WHERE, value_positions=WHERE), "float32")
-    for given in ({"query_positions": WHERE}, {"value_positions": WHERE}):
-        output = np.asarray(layer(query=X, value=X, **given), "float32")
+    for positions in ({"query_positions": WHERE}, {"value_positions": WHERE}):
+        output = np.asarray(layer(query=X, value=X, **positions), "float32")
         np.testing.assert_array_equal(output, expected)
     assert not np.allclose(layer(X, X), expected)
     other = np.asarray(layer(X, X.copy(), query_positions=WHERE), "float32")
-    assert not np.allclose(other, expected)  # attention to something else, which counts
+    assert not np.allclose(other, expected)  # not self-attention
 
 
-def test_in_a_model():
+def test_positions_in_a_model():
     x, where = keras.Input((None, D)), keras.Input((None,), dtype="int32")
     layer = LAYERS["multi_head"](mask="causal", position="rotary")
     model = keras.Model([x, where], layer(x, x, query_positions=where))
@@ -52,7 +52,7 @@ def test_an_array_keeps_its_mask():
 
 
 class OneHead(ka.attention.AttentionLayer):
-    """Of no projections, and of a number for each key that is added to its scores."""
+    """A layer without projections that adds a number of each key to its scores."""
 
     num_heads = 1
 
@@ -81,7 +81,7 @@ class Caching(OneHead):
 
 
 def decode(layer):
-    """Outputs for X, whole and token by token with a cache."""
+    """Return outputs for X, computed as a whole and token by token with a cache."""
     x = keras.Input((None, D))
     model = keras.Model(x, layer(x, x))
     cache = ka.generation.initial_cache(model, B, T)
@@ -93,7 +93,7 @@ def decode(layer):
     return np.asarray(model(X)), np.concatenate(outputs, axis=1)
 
 
-def test_a_cache_keeps_what_a_layer_adds_to_keys_and_values():
+def test_a_cache_stores_additional_entries_of_a_layer():
     whole, pieces = decode(Caching(mask="causal", position="rotary"))
     np.testing.assert_allclose(pieces, whole, atol=1e-6)
     scores = np.einsum("btd,bsd->bts", X, X) / D**0.5 + X[:, None, :, 0]
@@ -115,16 +115,14 @@ def test_a_layer_without_cache_shapes_says_what_to_add():
         Caching.stated | {"bias": (2,)},
     ],
 )
-def test_a_cache_of_other_entries_than_stated_is_refused(stated):
+def test_cache_entries_other_than_cache_shapes_are_refused(stated):
     layer = Caching(mask="causal", name="odd")
     layer.stated = stated
-    with pytest.raises(
-        ValueError, match="odd gives its cache.*'bias': \\(1,\\).*cache_shapes state"
-    ):
+    with pytest.raises(ValueError, match="odd gives its cache.*'bias': \\(1,\\).*cache_shapes are"):
         decode(layer)
 
 
-def test_a_bias_of_a_subclass_leaves_the_sink_in():
+def test_a_bias_of_a_subclass_does_not_change_the_sink():
     class Biased(ka.attention.MultiHeadAttention):
         def attend_heads(self, query, heads, equation, visibility, *how):
             equation = dataclasses.replace(equation, bias=np.full((1, 1, 1, T), 2.0))

@@ -1,4 +1,4 @@
-"""Every score × normalizer × mask equals the definition, every element of it."""
+"""Every score × normalizer × mask equals the definition, element by element."""
 
 import keras
 import numpy as np
@@ -87,15 +87,15 @@ SCORES = {name: built(name) for name in ka.scores.NAMES}
 def test_equals_the_definition(score, normalizer, mask):
     part, normalize = NORMALIZERS[normalizer]
     structure, rule = MASKS[mask]
-    # The queries are some of those of the grid.
-    places = {"query_positions": np.arange(QUERY.shape[1])} if mask == "window_2d" else {}
+    # There are fewer queries than tokens of the grid.
+    positions = {"query_positions": np.arange(QUERY.shape[1])} if mask == "window_2d" else {}
     output, weights = ka.attention.attend(
         QUERY,
         KEY,
         VALUE,
         score=SCORES[score],
         normalizer=part,
-        mask=ka.attention.Visibility(structure, key_mask=PADDING, **places),
+        mask=ka.attention.Visibility(structure, key_mask=PADDING, **positions),
     )
     expected, expected_weights = definition.attention(
         QUERY,
@@ -114,6 +114,6 @@ def test_every_part_is_covered():
         ("NORMALIZERS", NORMALIZERS, ka.normalizers),
         ("MASKS", MASKS, ka.masks),
     ):
-        known = set(family.NAMES.values())
-        listed = known & {type(family.get(part)) for part, _ in table.values()}
-        assert_lists(f"{name} of tests/attention/test_definition.py", listed, known)
+        classes = set(family.NAMES.values())
+        listed = classes & {type(family.get(part)) for part, _ in table.values()}
+        assert_lists(f"{name} of tests/attention/test_definition.py", listed, classes)

@@ -1,4 +1,4 @@
-"""On GPUs and under XLA TensorFlow's slices have another form than on CPUs."""
+"""The form of TensorFlow's slices on GPUs and under XLA."""
 
 import keras
 import numpy as np
@@ -16,7 +16,7 @@ CAUSAL, WINDOW = ka.masks.Causal(), ka.masks.Causal() & ka.masks.Window(40)
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """As if TensorFlow saw one."""
+    """Let TensorFlow list one GPU."""
     devices = tf.config.list_physical_devices
 
     def with_gpu(kind=None):
@@ -29,7 +29,7 @@ def gpu(monkeypatch):
 
 @pytest.fixture
 def by_hand(monkeypatch):
-    """The calls of the form for CPUs."""
+    """Record the calls of the form for CPUs."""
     calls, attend = [], softmax_tensorflow.attend_in_slices
 
     def listening(*args, **kwargs):
@@ -41,7 +41,7 @@ def by_hand(monkeypatch):
 
 
 def both_passes(implementation, jit_compile=None, **terms):
-    """Output and gradients of attention over 300 keys."""
+    """Return output and gradients of attention over 300 keys."""
     random = np.random.default_rng(0)
     arrays = [tf.constant(random.normal(size=(2, 300, n, 4)), "float32") for n in (4, 2, 2)]
     upstream = tf.constant(random.normal(size=(2, 300, 4, 4)), "float32")
@@ -63,7 +63,7 @@ def both_passes(implementation, jit_compile=None, **terms):
     "terms", [{"mask": CAUSAL}, {"mask": WINDOW, "position": "alibi"}], ids=str
 )
 @pytest.mark.parametrize("implementation", ["chunked", "banded"])
-def test_gpus_compute_the_same_by_the_other_form(gpu, by_hand, terms, implementation):
+def test_the_form_for_gpus_equals_dense(gpu, by_hand, terms, implementation):
     if implementation == "banded" and terms["mask"] == CAUSAL:
         terms = {"mask": WINDOW}
     expected = both_passes("dense", **terms)
@@ -77,12 +77,12 @@ def test_gpus_compute_the_same_by_the_other_form(gpu, by_hand, terms, implementa
 def test_xla_computes_the_same(implementation):
     terms = {"mask": WINDOW, "position": "alibi"}
     expected = both_passes("dense", **terms)
-    found = both_passes(implementation, jit_compile=True, **terms)
-    for ours, theirs in zip(found, expected, strict=True):
+    outputs = both_passes(implementation, jit_compile=True, **terms)
+    for ours, theirs in zip(outputs, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=2e-5)
 
 
-def test_the_form_for_cpus_is_for_cpus_without_xla(by_hand):
+def test_the_form_for_cpus_runs_only_on_cpus_without_xla(by_hand):
     x = tf.zeros((1, 300, 2, 4))
 
     def trace(jit_compile):
@@ -99,8 +99,8 @@ def test_the_form_for_cpus_is_for_cpus_without_xla(by_hand):
     assert by_hand
 
 
-def test_slices_wait_for_numbers_where_nothing_else_orders_them(gpu):
-    """Between two products of queries and keys a zero is made of the output of the first."""
+def test_a_slice_depends_on_the_output_of_the_one_before(gpu):
+    """Find a zero made of the output of the first product between two products."""
     x = tf.zeros((1, 600, 2, 4))
     attend = tf.function(
         lambda x: ka.attention.attend(
@@ -123,6 +123,6 @@ def test_short_causal_attention_is_chunked_on_cpus():
     assert ka.attention.explain(layer, 512).implementation == "chunked"
 
 
-def test_a_zero_of_numbers_is_zero_even_of_nan():
+def test_the_zero_of_a_tensor_is_zero_also_for_nan():
     assert sliced_tensorflow.zero_of(tf.constant([1.0, np.nan])) == 0
     assert sliced_tensorflow.zero_of(tf.constant([1.0, np.inf])) == 0

@@ -1,4 +1,4 @@
-"""Differential attention against its definition, with loops, and what else it promises."""
+"""Differential attention against its definition with loops, and its properties."""
 
 import keras
 import numpy as np
@@ -25,7 +25,7 @@ def built(num_heads=N, key_dim=H, **kwargs):
 
 
 def lambda_of(layer):
-    """λ and λ_init (section 2.1, equation 2)."""
+    """Compute λ and λ_init (section 2.1, equation 2)."""
     l_init = 0.8 if layer.depth is None else 0.8 - 0.6 * np.exp(-0.3 * (layer.depth - 1))
     weights = weights_of(layer)
     first = weights["lambda_query_1"] @ weights["lambda_key_1"]
@@ -38,10 +38,10 @@ def weights_of(layer):
 
 
 def by_definition(layer, query, value, allows):
-    """Output and weights of a layer without biases, one query, head and map at a time.
+    """Return output and weights of a layer without biases, one query, head and map at a time.
 
     Heads 2n and 2n + 1 of the flat projections are the two maps of head n, as in the authors' code
-    (microsoft/unilm, where with grouped keys the two maps may meet in one key head; here never).
+    (microsoft/unilm). With grouped keys the two maps may share a key head there, but not here.
     """
     weights, (factor, l_init) = weights_of(layer), lambda_of(layer)
     n_heads, groups, size = layer.num_heads, layer.num_key_value_heads, layer.key_dim
@@ -94,7 +94,7 @@ def test_equals_the_definition(arguments, causal):
 
 
 def test_lambda_grows_with_depth():
-    """Section 2.1: 0.2 in the first layer, 0.8 at the far end."""
+    """Compare with section 2.1: 0.2 in the first layer, 0.8 in the limit."""
     layers = [ka.attention.DifferentialAttention(1, 1, depth=depth) for depth in (1, 2, 12, None)]
     starts = [layer.lambda_init for layer in layers]
     np.testing.assert_allclose(starts, [0.2, 0.35551, 0.77787, 0.8], atol=1e-5)
@@ -107,7 +107,7 @@ def test_rows_sum_to_one_minus_lambda():
 
 
 def test_identical_attention_maps_cancel_when_lambda_is_one():
-    """Equal halves of queries and keys, and λ = 1: nothing is left."""
+    """Give queries and keys equal halves."""
     layer = built()
     for dense in (layer._query_dense, layer._key_dense):
         half = np.asarray(dense.kernel)[..., :H]
@@ -136,8 +136,7 @@ def test_an_empty_row_gives_zeros_and_no_gradient(dtype):
     assert all(g is None or np.all(np.asarray(g) == 0) for g in gradients)
 
 
-def test_padding_changes_nothing():
-    """Implicit masks, as Keras hands them over."""
+def test_implicit_padding_does_not_change_outputs():
     table = keras.layers.Embedding(20, D, mask_zero=True)
     layer = built()
     padded, short = (table(np.array([[3, 4, 5, 0, 0]]))[:, :n] for n in (5, 3))
@@ -186,8 +185,8 @@ def test_fits_an_encoder_block():
 
 
 @pytest.mark.parametrize("kernel", [None, "banded", "chunked"])
-def test_every_kernel_gives_the_same(kernel):
-    """In output and gradients, under a window, which the banded one asks for."""
+def test_every_kernel_equals_dense(kernel):
+    """Compare output and gradients for a window, which the banded kernel needs."""
     results = []
     for name in ("dense", kernel):
         layer = built(mask=ka.masks.Window(2), implementation=name)
@@ -200,14 +199,14 @@ def test_every_kernel_gives_the_same(kernel):
         np.testing.assert_allclose(dense, other, atol=1e-4, rtol=1e-4)
 
 
-def test_dropout_is_for_training():
+def test_dropout_acts_only_in_training():
     layer = built(dropout=0.5, seed=1)
     still = layer(QUERY, VALUE)
     np.testing.assert_array_equal(still, layer(QUERY, VALUE, training=False))
     assert not np.allclose(still, layer(QUERY, VALUE, training=True), atol=1e-3)
 
 
-def test_as_many_weights_as_attention_with_twice_the_heads():
+def test_it_has_as_many_weights_as_attention_with_twice_the_heads():
     layer = built(4, 8)
     other = keras.layers.MultiHeadAttention(8, 8, use_bias=False)
     other.build((B, T, D), (B, S, D))

@@ -1,4 +1,4 @@
-"""No rows, no queries or no keys: shapes and gradients as Keras's MultiHeadAttention gives them."""
+"""Batches without rows, queries or keys: shapes and gradients equal Keras's."""
 
 import keras
 import numpy as np
@@ -66,7 +66,7 @@ def output_and_gradients(layer, query, value, **call):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_every_layer(shape):
+def test_every_layer_accepts_empty_inputs(shape):
     rows, queries, keys = shape
     query, value = tf.random.normal((rows, queries, 8)), tf.random.normal((rows, keys, 8))
     masks = {
@@ -82,8 +82,8 @@ def test_every_layer(shape):
             assert all(x is None or np.isfinite(tf.convert_to_tensor(x)).all() for x in gradients)
 
 
-@pytest.mark.parametrize("shape", SHAPES[:-1], ids=str)  # of nothing at all Keras makes (1, 0, 8)
-def test_as_keras(shape):
+@pytest.mark.parametrize("shape", SHAPES[:-1], ids=str)  # for (0, 0, 0) Keras returns (1, 0, 8)
+def test_empty_inputs_give_the_shapes_of_keras(shape):
     rows, queries, keys = shape
     query, value = tf.random.normal((rows, queries, 8)), tf.random.normal((rows, keys, 8))
     theirs, ours = keras.layers.MultiHeadAttention(2, 4), multi_head()
@@ -91,14 +91,14 @@ def test_as_keras(shape):
         layer.build((None, None, 8), (None, None, 8))
     theirs.output_dense.bias.assign(np.arange(8))
     ours.set_weights(theirs.get_weights())
-    given = (query, value)
-    for found, expected in zip(
-        tf.nest.flatten(output_and_gradients(ours, *given)),
-        tf.nest.flatten(output_and_gradients(theirs, *given)),
+    inputs = (query, value)
+    for output, expected in zip(
+        tf.nest.flatten(output_and_gradients(ours, *inputs)),
+        tf.nest.flatten(output_and_gradients(theirs, *inputs)),
         strict=True,
     ):
-        np.testing.assert_allclose(found, expected, atol=1e-6)
-        assert found.shape == expected.shape
+        np.testing.assert_allclose(output, expected, atol=1e-6)
+        assert output.shape == expected.shape
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def test_as_keras(shape):
     [{}, {"normalizer": "sparsemax"}, {"score": "additive"}, {"position": "transformer_xl"}],
     ids=str,
 )
-def test_in_a_graph_of_any_shape(arguments):
+def test_empty_inputs_in_a_graph_of_unknown_shape(arguments):
     layer = multi_head(num_key_value_heads=1, **arguments)
     layer.build((None, None, 8), (None, None, 8))
     any_shape = [tf.TensorSpec((None, None, 8))] * 2
@@ -117,7 +117,7 @@ def test_in_a_graph_of_any_shape(arguments):
         assert output.shape == (rows, queries, 8)
 
 
-def test_weights_axes_and_attention_without_projections():
+def test_empty_weights_axes_and_attention_without_projections():
     for rows, queries, keys in SHAPES:
         query, value = tf.ones((rows, queries, 8)), tf.ones((rows, keys, 8))
         _, weights = multi_head()(query, value, return_attention_scores=True)
@@ -130,7 +130,7 @@ def test_weights_axes_and_attention_without_projections():
 
 
 @pytest.mark.parametrize("shape", [(3, 0), (0, 5)], ids=str)
-def test_models(shape):
+def test_models_accept_empty_batches(shape):
     size = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8)
     ids = np.ones(shape, "int32")
     assert ka.models.sequence_labeler(9, 4, **size)(ids).shape == (*shape, 4)

@@ -1,8 +1,8 @@
-"""TensorFlow's graphs compute what eager code does, where sizes are 1 and inputs are parts.
+"""TensorFlow's graphs equal eager code for axes of size 1 and inputs that are parts of a split.
 
-A graph is rewritten before it runs: what turns axes of size 1 goes, and products, constants and
-sums are fused. One such rewriting takes the first output of an operation for any of its outputs.
-So everything here is given the last parts of `tf.split`.
+Grappler removes transpositions of axes of size 1 and fuses products, constants and sums. One such
+rewrite replaces any output of an operation by its first. So every input here is the last output of
+a `tf.split`.
 """
 
 import inspect
@@ -61,18 +61,18 @@ POSITIONS = [
 
 
 def last_of(x, axis=-1):
-    """The second output of an operation with two."""
+    """Return the second of two outputs of a split."""
     return tf.split(x, 2, axis=axis)[1]
 
 
 def check(function, arrays, shapes):
-    """A graph of `function`, of inputs of these shapes, gives what the function itself gives."""
+    """Check that a graph of `function` with inputs of these shapes equals eager execution."""
     arrays = [tf.constant(x) for x in arrays]
     signature = [tf.TensorSpec(s, x.dtype) for s, x in zip(shapes, arrays, strict=True)]
     expected = function(*arrays)
-    found = tf.function(function, input_signature=signature, autograph=False)(*arrays)
+    outputs = tf.function(function, input_signature=signature, autograph=False)(*arrays)
     for name, x in expected.items():
-        np.testing.assert_allclose(found[name], x, rtol=1e-4, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(outputs[name], x, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
 def numbers(*shape):
@@ -80,14 +80,14 @@ def numbers(*shape):
 
 
 class Half(ka.scores.Dot):
-    """With a scale, whatever the size of a head."""
+    """A score that scales heads of any size."""
 
     def fold(self, query, key):
         return query, key, 0.5
 
 
 def step(**sizes):
-    """Attention of one query, whose heads and bias are parts of larger tensors."""
+    """Attend with one query. Heads and bias are parts of larger tensors."""
     b, rows, keys, size = (sizes.get(x, n) for x, n in (("B", 2), ("bias", 2), ("S", 5), ("H", 4)))
 
     def attend(query, key, value, bias):
@@ -105,12 +105,12 @@ def step(**sizes):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [{}, {"bias": 1}, {"H": 1}, {"S": 1}], ids=str)
-def test_one_query_of_one_head(sizes):
+def test_graphs_of_one_query_of_one_head(sizes):
     check(*step(**sizes))
 
 
 @pytest.mark.slow
-def test_the_second_map_has_queries_of_its_own():
+def test_the_second_map_uses_its_own_queries():
     layer = ka.attention.DifferentialAttention(1, 4, mask="causal")
     x = numbers(2, 5, 8)
     layer(x, x)
@@ -122,7 +122,7 @@ def test_the_second_map_has_queries_of_its_own():
 
 
 def part(family, one, heads, size):
-    """A part, built for heads (N, H) where it has weights."""
+    """Make a part, built for heads (N, H) if it has weights."""
     made = family.get(one() if inspect.isroutine(one) or inspect.isclass(one) else one)
     if isinstance(made, keras.layers.Layer):
         shape = (None, None, heads, size)
@@ -133,7 +133,7 @@ def part(family, one, heads, size):
 
 
 def pairs_of_parts():
-    """All scores, normalizers, masks and positions: each with each of another family."""
+    """Yield each pair of a score, normalizer, mask or position with a part of another family."""
     families = SCORES, NORMALIZERS, MASKS, POSITIONS
     plain = ["scaled_dot", "softmax", "causal", None]
     for a, b in itertools.combinations(range(4), 2):
@@ -142,16 +142,16 @@ def pairs_of_parts():
 
 
 SIZES = list(itertools.product((1, 2), ((1, 1), (2, 1), (2, 2)), (1, 3), (1, 6)))
-STRIDE = 11 if ALL else 23  # odd: pairs of parts come to both kernels; in four cases, or in two
+STRIDE = 11 if ALL else 23  # odd, so that each pair of parts meets both kernels
 
 
 def place(sizes, cached, stride=STRIDE):
-    """The first of the pairs of parts that a case tries: each `stride`-th follows."""
+    """Return the first pair of parts that a case tests, before each `stride`-th."""
     return (2 * SIZES.index(sizes) + cached) % stride
 
 
 @pytest.mark.parametrize("stride", [11, 23])
-def test_every_pair_of_parts_comes_to_both_kernels(stride):
+def test_every_pair_of_parts_meets_both_kernels(stride):
     for cached in (False, True):
         assert {place(sizes, cached, stride) for sizes in SIZES} == set(range(stride))
 
@@ -159,7 +159,7 @@ def test_every_pair_of_parts_comes_to_both_kernels(stride):
 @pytest.mark.slow
 @pytest.mark.parametrize("cached", [False, True], ids=["dense", "stored"])
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_any_parts(sizes, cached):
+def test_graphs_of_parts_equal_eager_code(sizes, cached):
     batch, (heads, groups), length, keys = sizes
     size, parts = 4, list(pairs_of_parts())[place(sizes, cached) :: STRIDE]
     made = [
@@ -170,7 +170,7 @@ def test_any_parts(sizes, cached):
     def attend(query, key, value, seen, where):
         query, key, value = map(last_of, (query, key, value))
         seen = last_of(seen)
-        found = {}
+        outputs = {}
         for case, (score, normalizer, mask, position) in zip(parts, made, strict=True):
             heads_first = [tf.transpose(x, (0, 2, 1, 3)) for x in (key, value)]
             output, weights = ka.attention.attend(
@@ -188,8 +188,8 @@ def test_any_parts(sizes, cached):
                 implementation="dense_cached" if cached else None,
                 return_weights=True,
             )
-            found |= {f"output of {case}": output, f"weights of {case}": weights}
-        return found
+            outputs |= {f"output of {case}": output, f"weights of {case}": weights}
+        return outputs
 
     arrays = [numbers(batch, length, heads, 2 * size)]
     arrays += [numbers(batch, keys, groups, 2 * size) for _ in range(2)]
@@ -203,13 +203,13 @@ FAMILIES = ka.scores, ka.normalizers, ka.masks, ka.positions
 
 
 def layers(heads):
-    """Layers that attend, by what they are."""
+    """Return attention layers by name."""
     attention = ka.attention.MultiHeadAttention
-    given = dict(mask="causal", position="rotary")
-    groups = dict(num_key_value_heads=1, **given)
+    plain = dict(mask="causal", position="rotary")
+    groups = dict(num_key_value_heads=1, **plain)
     every = dict(qk_norm="rms_norm", sink=True, num_memory_slots=2, talking_heads=True)
     return {
-        "multi-head": attention(heads, 4, **given),
+        "multi-head": attention(heads, 4, **plain),
         "no position": attention(heads, 4, mask="causal"),
         "one key head": attention(heads, 4, **groups),
         "all structures": attention(heads, 4, use_gate=True, **every, **groups),
@@ -219,7 +219,7 @@ def layers(heads):
         "additive": attention(heads, 4, mask="causal", score="additive"),
         "cosine": attention(heads, 4, mask="causal", score="cosine"),
         "differential": ka.attention.DifferentialAttention(heads, 4, mask="causal"),
-        "differential rotary": ka.attention.DifferentialAttention(heads, 4, **given),
+        "differential rotary": ka.attention.DifferentialAttention(heads, 4, **plain),
         "differential, grouped": ka.attention.DifferentialAttention(heads, 4, **groups),
         "latent": ka.attention.LatentAttention(heads, 4, 6, rotary_dim=2, mask="causal"),
         "linear": ka.attention.LinearAttention(heads, 4),
@@ -232,7 +232,7 @@ def layers(heads):
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (1, 1, 6), (1, 3, 6), (2, 1, 6), (2, 1, 1)], ids=str)
-def test_any_layer(sizes, dtype):
+def test_graphs_of_layers_equal_eager_code(sizes, dtype):
     heads, length, keys = sizes
     x, y = numbers(2, length, 16), numbers(2, keys, 16)
     keras.config.set_dtype_policy(dtype)
@@ -249,12 +249,12 @@ def test_any_layer(sizes, dtype):
         return layer(query, value)
 
     def attend(x, y):
-        found = {}
+        outputs = {}
         for name, layer in made.items():
             query, value = last_of(x), last_of(y)
             output = call(name, layer, query, value)
-            found[name] = output[0] if isinstance(output, tuple) else output
-        return found
+            outputs[name] = output[0] if isinstance(output, tuple) else output
+        return outputs
 
     attend(tf.constant(x), tf.constant(y))
     for layer in made.values():
@@ -265,7 +265,7 @@ def test_any_layer(sizes, dtype):
     arrays = [tf.constant(x), tf.constant(y)]
     signature = [tf.TensorSpec((None, length, 16)), tf.TensorSpec((None, keys, 16))]
     expected = attend(*arrays)
-    found = tf.function(attend, input_signature=signature, autograph=False)(*arrays)
+    outputs = tf.function(attend, input_signature=signature, autograph=False)(*arrays)
     for name, x in expected.items():
-        x, y = (np.asarray(tf.cast(z, "float32")) for z in (x, found[name]))
+        x, y = (np.asarray(tf.cast(z, "float32")) for z in (x, outputs[name]))
         np.testing.assert_allclose(y, x, rtol=check_loosely, atol=check_loosely, err_msg=name)

@@ -1,4 +1,4 @@
-"""Head structures: normalized queries and keys, sinks, talking heads, memory slots."""
+"""Head structures: norms of queries and keys, sinks, talking heads, memory slots."""
 
 import keras
 import numpy as np
@@ -14,7 +14,7 @@ QUERY = random.normal(size=(B, T, D)).astype("float32")
 VALUE = random.normal(size=(B, S, D)).astype("float32")
 LENGTHS = np.array([S, S - 3])
 MASK = random.random((B, N, T, S)) < 0.6
-MASK[0, 1, 2] = False  # a row with nothing to see
+MASK[0, 1, 2] = False  # a row without visible keys
 MASKED = dict(attention_mask=MASK, value_mask=np.arange(S) < LENGTHS[:, None])
 PADDED = dict(value_mask=np.arange(S) < LENGTHS[:, None], use_causal_mask=True)
 SLOPES = [2.0**-2, 2.0**-4, 2.0**-6, 2.0**-8]  # ALiBi's, for four heads
@@ -29,7 +29,7 @@ def layer_norm(x):
 
 
 def rotated(x, position):
-    """Rotary, half-split: coordinates h and h + H/2 are a complex number that turns."""
+    """Rotate by complex numbers with parts h and h + H/2."""
     half = len(x) // 2
     angles = position * 10000.0 ** (-np.arange(half) / half)
     turned = (x[:half] + 1j * x[half:]) * np.exp(1j * angles)
@@ -41,7 +41,7 @@ def rotated(x, position):
     [("rms_norm", rms_norm, "norm/scale"), ("layer_norm", layer_norm, "norm/gamma")],
 )
 def test_equals_the_definition_with_head_norm(kind, norm, scale):
-    """Between projection and position: a scale that is no multiple of one tells the order."""
+    """Use a scale that differs by coordinate, to test the order of norm and position."""
     layer = ka.attention.MultiHeadAttention(
         N, H, num_key_value_heads=K, qk_norm=kind, position="rotary"
     )
@@ -60,14 +60,14 @@ def test_equals_the_definition_with_head_norm(kind, norm, scale):
 
 
 @pytest.mark.parametrize("kind", ["rms_norm", "layer_norm"])
-def test_scores_do_not_grow_with_queries_and_keys(kind):
+def test_normalized_scores_do_not_grow_with_queries_and_keys(kind):
     layer = ka.attention.MultiHeadAttention(N, H, qk_norm=kind, use_bias=False, dtype="float16")
     _, weights = layer(QUERY, VALUE, return_attention_scores=True)
     _, larger = layer(900 * QUERY, 900 * VALUE, return_attention_scores=True)
     np.testing.assert_allclose(larger, weights, atol=5e-3)
 
 
-def test_refuses_unknown_kinds():
+def test_refuses_unknown_norms():
     with pytest.raises(ValueError, match="qk_norm='l2'.*'rms_norm', 'layer_norm'"):
         ka.attention.MultiHeadAttention(N, H, qk_norm="l2")
 
@@ -84,7 +84,7 @@ def allows(b, n, i, j):
 
 
 def softmax_with(sink, temperature=1.0):
-    """Softmax over scores and sink; the sink's weight is dropped."""
+    """Compute the softmax over scores and sink, and drop the sink's weight."""
 
     def normalize(z):
         return definition.softmax(np.append(z / temperature, sink))[:-1]
@@ -107,7 +107,7 @@ def test_equals_the_definition_with_sink(temperature):
     assert np.all(np.asarray(weights)[0, 1, 2] == 0)
 
 
-def test_starts_as_plus_one():
+def test_a_new_sink_equals_plus_one():
     layer = ka.attention.MultiHeadAttention(N, H, sink=True)
     fixed = ka.attention.MultiHeadAttention(N, H, normalizer=ka.normalizers.Softmax(plus_one=True))
     layer(QUERY, VALUE), fixed(QUERY, VALUE)
@@ -116,7 +116,7 @@ def test_starts_as_plus_one():
 
 
 @pytest.mark.parametrize("sink", [-300.0, -1e30])
-def test_a_very_low_sink_is_none(sink):
+def test_a_very_low_sink_changes_nothing(sink):
     layer = layer_with_sink()
     plain = ka.attention.MultiHeadAttention(N, H)
     plain.build(QUERY.shape, VALUE.shape)
@@ -137,7 +137,7 @@ def test_large_scores_and_sinks_neither_overflow_nor_vanish(size):
     np.testing.assert_allclose(weights, [[[[0.25] * 3 + [0]] * 2]], atol=1e-3)
 
 
-def test_an_empty_row_has_no_gradient():
+def test_an_empty_row_gives_the_sink_no_gradient():
     layer = layer_with_sink()
     with tf.GradientTape() as tape:
         _, weights = layer(
@@ -161,7 +161,7 @@ def test_an_empty_row_has_no_gradient():
     ],
     ids=str,
 )
-def test_refuses_normalizers_without_a_place_for_it(normalizer, message):
+def test_a_sink_refuses_other_normalizers_than_softmax(normalizer, message):
     with pytest.raises(ValueError, match=message):
         ka.attention.MultiHeadAttention(N, H, sink=True, normalizer=normalizer)
 
@@ -180,7 +180,7 @@ def talking(**kwargs):
 def test_equals_the_definition_with_talking_heads(name, normalize, masked_by):
     layer = talking(normalizer=name)
     mask = random.random((B, N if masked_by == "a mask for each head" else 1, T, S)) < 0.5
-    mask[1, :, 2] = False  # nothing to see
+    mask[1, :, 2] = False  # no visible keys
     mask |= masked_by == "no mask"
     query, key, value = definition.projected(layer, QUERY, VALUE)
     before, after = (
@@ -201,14 +201,14 @@ def test_equals_the_definition_with_talking_heads(name, normalize, masked_by):
             for j in np.flatnonzero(mask[b, n % mask.shape[1], i]):
                 expected[b, n, i, j] = sum(weights[m, j] * after[m, n] for m in range(N))
                 heads[b, i, n] += expected[b, n, i, j] * value[b, j, n]
-    given = {} if masked_by == "no mask" else {"attention_mask": mask}
-    output, weights = layer(QUERY, VALUE, return_attention_scores=True, **given)
+    arguments = {} if masked_by == "no mask" else {"attention_mask": mask}
+    output, weights = layer(QUERY, VALUE, return_attention_scores=True, **arguments)
     np.testing.assert_allclose(weights, expected, atol=1e-5)
     np.testing.assert_allclose(output, definition.merged(layer, heads), atol=5e-5, rtol=1e-4)
     assert np.all(np.asarray(weights)[np.broadcast_to(~mask, weights.shape)] == 0)
 
 
-def test_starts_without_talk():
+def test_new_talking_heads_do_not_mix():
     layer = ka.attention.MultiHeadAttention(N, H, talking_heads=True)
     plain = ka.attention.MultiHeadAttention(N, H)
     layer(QUERY, VALUE), plain(QUERY, VALUE)
@@ -216,8 +216,8 @@ def test_starts_without_talk():
     np.testing.assert_allclose(layer(QUERY, VALUE), plain(QUERY, VALUE), atol=1e-6)
 
 
-def test_heads_may_mix_what_slots_and_sinks_add():
-    """Slots are keys like others to the mixing; the sink is in the denominator of each head."""
+def test_talking_heads_mix_slots_and_sinks():
+    """Mix slots like other keys, with the sink in the denominator of each head."""
     layer = talking(sink=True, num_memory_slots=2)
     query, key, value = definition.projected(layer, QUERY, VALUE)
     slots, slot_values = (definition.weight(layer, f"memory_slots/{x}") for x in ("keys", "values"))
@@ -251,7 +251,7 @@ def layer_with_slots(**kwargs):
     [("softmax", definition.softmax), ("sigmoid", lambda z: 1 / (1 + np.exp(-z)))],
 )
 def test_equals_the_definition_with_memory_slots(name, normalize):
-    """Rotary turns and ALiBi biases tokens alone; masks hide tokens alone."""
+    """Apply rotary, ALiBi and masks only to tokens."""
     layer = layer_with_slots(normalizer=name, position=["rotary", "alibi"], mask=ka.masks.Window(3))
     query, key, value = definition.projected(layer, QUERY, VALUE)
     slots = [definition.weight(layer, f"memory_slots/{x}") for x in ("keys", "values")]
@@ -275,8 +275,8 @@ def test_equals_the_definition_with_memory_slots(name, normalize):
 
 
 @pytest.mark.parametrize("score", sorted(ka.scores.NAMES))
-def test_every_score_can_score_slots(score):
-    """A slot that holds the key and value of a token is a second token: half the weight each."""
+def test_every_score_works_with_slots(score):
+    """Copy the key and value of a token into a slot, which then gets half of its weight."""
     layer = layer_with_slots(score=score, num_key_value_heads=N, num_memory_slots=1)
     one = VALUE[:1, :1]
     slot = layer._structures.slots
@@ -286,8 +286,8 @@ def test_every_score_can_score_slots(score):
     np.testing.assert_allclose(weights, np.full((B, N, T, 2), 0.5), atol=1e-5)
 
 
-def test_positions_do_not_reach_slots():
-    """Rotary is relative: with all positions moved by the same, nothing changes, slots included."""
+def test_slots_have_no_position():
+    """Move all positions by the same number, which changes nothing with a relative position."""
     layer = layer_with_slots(position="rotary")
     moved = dict(query_positions=np.arange(T) + 50, value_positions=np.arange(S) + 50)
     np.testing.assert_allclose(layer(QUERY, VALUE, **moved), layer(QUERY, VALUE), atol=1e-4)
@@ -311,7 +311,7 @@ def test_no_mask_hides_slots(mask):
     np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
 
 
-def test_weights_over_several_axes_have_their_keys_in_one():
+def test_weights_with_slots_have_all_keys_in_one_axis():
     x = random.normal(size=(B, 3, 5, D)).astype("float32")
     layer = ka.attention.MultiHeadAttention(N, H, num_memory_slots=M)
     _, weights = layer(x, x, return_attention_scores=True)
@@ -322,7 +322,7 @@ def test_weights_over_several_axes_have_their_keys_in_one():
         assert weights.shape == (None, N, shape[0], 5, keys)
 
 
-def test_weights_over_one_of_two_axes():
+def test_weights_with_slots_over_one_of_two_axes():
     x = random.normal(size=(B, 3, 5, D)).astype("float32")
     layer = ka.attention.MultiHeadAttention(N, H, num_memory_slots=M, attention_axes=2)
     output, weights = layer(x, x, return_attention_scores=True)
@@ -346,7 +346,7 @@ def test_recorded_weights_have_slots_last():
 
 
 class Distances(ka.positions.Position):
-    """Adds the mean distance of what a query looks at to all numbers of its output."""
+    """Adds the mean distance of the attended keys to all numbers of the output."""
 
     roles = frozenset({"bias"})
 
@@ -366,13 +366,13 @@ def test_value_positions_apply_to_tokens_but_not_memory_slots():
     np.testing.assert_allclose(output - plain(QUERY, VALUE), added, atol=1e-4)
 
 
-def test_the_other_kernels_are_refused():
+def test_slots_refuse_other_kernels_than_dense():
     with pytest.raises(ValueError, match="implementation='banded'.*memory slots.*dense"):
         ka.attention.MultiHeadAttention(N, H, num_memory_slots=M, implementation="banded")
     layer = ka.attention.MultiHeadAttention(N, H, num_memory_slots=M, mask=ka.masks.Window(9))
     assert ka.attention.explain(layer, 4096).implementation == "dense"
 
 
-def test_refuses_a_negative_number():
+def test_refuses_a_negative_number_of_slots():
     with pytest.raises(ValueError, match="num_memory_slots=-1.*at least 0"):
         ka.attention.MultiHeadAttention(N, H, num_memory_slots=-1)

@@ -1,4 +1,4 @@
-"""What a call of attention is given beside queries and values: sizes and masks that do not fit."""
+"""Call arguments of attention: masks, positions and segments that do not fit are refused."""
 
 import keras
 import numpy as np
@@ -55,7 +55,7 @@ def test_attention_refuses_masks_and_positions_of_wrong_shape(layer, name, x):
     [
         {"segment_ids": np.ones((B, T + 1), int), "value_segment_ids": np.ones((B, S), int)},
         {"segment_ids": np.ones((B, T), int), "value_segment_ids": np.ones((B, T), int)},
-        {"segment_ids": np.ones((B, T), int)},  # those of the values default to them
+        {"segment_ids": np.ones((B, T), int)},  # also those of the values
         {"segment_ids": np.ones(T, int), "value_segment_ids": np.ones((B, S), int)},
     ],
     ids=["query", "value", "default", "rank"],
@@ -66,8 +66,7 @@ def test_segments_that_do_not_fit_are_refused(layer, segments):
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_segments_of_the_values_alone_are_refused(layer):
-    """They say which values are padding, and not whose any other is."""
+def test_segments_only_of_the_values_are_refused(layer):
     segments = np.array([[1, 1, 0, 0, 0, 0, 0]] * B)
     with pytest.raises(ValueError, match=r"value_segment_ids came without segment_ids.*value_mask"):
         LAYERS[layer]()(QUERY, VALUE, value_segment_ids=segments)
@@ -104,10 +103,10 @@ def test_wrong_sizes_are_refused_when_a_model_is_built():
     with pytest.raises(ValueError, match=r"query_positions of shape \(None, 4\)"):
         multi_head()(x, x, query_positions=keras.Input((4,), dtype="int32"))
     y, short = keras.Input((None, D)), keras.Input((None, None), dtype="bool")
-    assert multi_head()(y, y, attention_mask=short).shape == (None, None, D)  # who knows
+    assert multi_head()(y, y, attention_mask=short).shape == (None, None, D)  # accepted
 
 
-def test_several_axes():
+def test_arguments_over_several_axes():
     x = random.normal(size=(B, 3, 4, D)).astype("float32")
     rows, grid = multi_head(attention_axes=2), multi_head(attention_axes=(1, 2))
     assert rows(x, x, query_mask=np.ones((B, 3, 4), bool)).shape == x.shape
@@ -136,7 +135,7 @@ ATTEND = {
 
 
 @pytest.mark.parametrize("name", ATTEND)
-def test_attend_refuses_what_does_not_fit(name):
+def test_attend_refuses_arguments_of_wrong_shape(name):
     query, key = QUERY.reshape(B, T, 2, 4), VALUE.reshape(B, S, 2, 4)
     with pytest.raises(ValueError, match=rf"attend was given {name} of shape"):
         if name == "bias":
@@ -146,14 +145,14 @@ def test_attend_refuses_what_does_not_fit(name):
             ka.attention.attend(query, key, key, mask=visibility)
 
 
-def test_attend_refuses_other_than_heads():
+def test_attend_refuses_tensors_without_heads():
     with pytest.raises(ValueError, match=r"query \(2, 5, 8\).*Split the heads"):
         ka.attention.attend(QUERY, VALUE, VALUE)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_a_mask_that_is_added_is_refused(layer):
-    """Taken for true and false it would be inverted: -1e9 is true, 0 is false."""
+def test_a_mask_for_addition_is_refused(layer):
+    """Refuse a mask for addition, which would be inverted as a bool: -1e9 is True, 0 is False."""
     added = np.where(np.arange(S) < 4, 0.0, -1e9)[None, None] + np.zeros((B, T, S))
     with pytest.raises(ValueError, match=r"values from -1e\+09 to 0.*mask != 0.*mask == 0.*bias="):
         LAYERS[layer]()(QUERY, VALUE, attention_mask=added)
@@ -163,20 +162,20 @@ def test_a_mask_that_is_added_is_refused(layer):
     expected = as_bool(QUERY, VALUE, attention_mask=added == 0)
     as_float(QUERY, VALUE)
     as_float.set_weights(as_bool.get_weights())
-    given = as_float(QUERY, VALUE, attention_mask=(added == 0).astype("float32"))
-    np.testing.assert_allclose(given, expected, atol=1e-6)
+    output = as_float(QUERY, VALUE, attention_mask=(added == 0).astype("float32"))
+    np.testing.assert_allclose(output, expected, atol=1e-6)
 
 
 def test_a_float_mask_of_unknown_values_is_refused():
     x, mask = keras.Input((None, D)), keras.Input((None, None))
-    with pytest.raises(ValueError, match=r"as float32 whose values are not known yet.*mask != 0"):
+    with pytest.raises(ValueError, match=r"as float32 with unknown values.*mask != 0"):
         multi_head()(x, x, attention_mask=mask)
     model = keras.Model([x, mask], multi_head()(x, x, attention_mask=mask != 0))
     assert model([QUERY, np.ones((B, T, T), "float32")]).shape == (B, T, D)
 
 
 @pytest.mark.tensorflow
-def test_a_constant_float_mask_in_a_graph_is_known():
+def test_a_constant_float_mask_in_a_graph_is_accepted():
     import tensorflow as tf
 
     layer, causal = multi_head(dtype="mixed_bfloat16"), np.tril(np.ones((T, T), "float32"))
@@ -191,14 +190,14 @@ def test_a_constant_float_mask_in_a_graph_is_known():
 
 
 class Turned(ka.scores.Score):
-    """A user's own, whose axes are in another order."""
+    """A score of a user, with its axes in another order."""
 
     def __call__(self, query, key):
         return keras.ops.einsum("btnh,bsnh->btns", query, key)
 
 
 class Folded(ka.scores.Score):
-    """A user's own, of which the query has the axes of scores."""
+    """A score of a user, with a folded query in the order of scores."""
 
     def __call__(self, query, key):
         return ka.scores.Dot()(query, key)
@@ -210,14 +209,14 @@ class Folded(ka.scores.Score):
 @pytest.mark.parametrize(
     "parts", [{}, {"num_memory_slots": 2}, {"num_key_value_heads": 1}], ids=str
 )
-def test_wrong_axes_of_a_score_are_named(parts):
-    with pytest.raises(ValueError, match=r"Turned gave scores of shape \(\d+, \d+, 2, \d\), where"):
+def test_wrong_axes_of_a_score_are_refused(parts):
+    with pytest.raises(ValueError, match=r"Turned returned scores of shape \(\d+, \d+, 2, \d\)"):
         multi_head(score=Turned(), **parts)(QUERY, VALUE)
-    message = r"Turned gave scores .*\(batch, heads, queries, keys\) = \(2, 2, 5, 7\) is expected"
+    message = r"Turned returned scores .*\(batch, heads, queries, keys\) = \(2, 2, 5, 7\)"
     with pytest.raises(ValueError, match=message):
         ka.attention.ResidualAttention(2, 4, score=Turned())(QUERY, VALUE)
     with pytest.raises(
-        ValueError, match=r"Folded gave query of shape \(2, 2, 5, 4\).*\(2, 5, 2, None"
+        ValueError, match=r"Folded returned query of shape \(2, 2, 5, 4\).*\(2, 5, 2, None"
     ):
         multi_head(score=Folded())(QUERY, VALUE)
 
@@ -246,7 +245,7 @@ def latent(**parts):
 
 @pytest.mark.parametrize("make", [multi_head, differential, latent])
 @pytest.mark.parametrize("name", GRIDS)
-def test_other_lengths_than_that_of_the_grid_are_refused(make, name):
+def test_lengths_that_do_not_fit_the_grid_are_refused(make, name):
     if make is latent and name in ("several", "swin"):
         pytest.skip("latent attention takes no bias")
     layer = make(**GRIDS[name])
@@ -254,15 +253,15 @@ def test_other_lengths_than_that_of_the_grid_are_refused(make, name):
     for length, word in ((6, "shorter"), (8, "longer")):
         wrong = np.resize(IMAGE, (1, length, 8))
         with pytest.raises(
-            ValueError, match=rf"length {length} is {word} than .*1 \+ 2 · 3 places"
+            ValueError, match=rf"length {length} is {word} than .*1 \+ 2 · 3 positions"
         ):
             layer(wrong, wrong)
         with pytest.raises(ValueError, match=rf"length {length} is {word}"):
-            layer(IMAGE, wrong)  # keys alone
+            layer(IMAGE, wrong)  # wrong keys
 
 
 @pytest.mark.parametrize("name", GRIDS)
-def test_explicit_positions_count_instead(name):
+def test_explicit_positions_allow_any_length(name):
     layer = multi_head(**GRIDS[name])
     whole = np.asarray(layer(IMAGE, IMAGE))
     order = np.array([4, 6, 0, 1])
@@ -271,7 +270,7 @@ def test_explicit_positions_count_instead(name):
 
 
 @pytest.mark.parametrize("name", GRIDS)
-def test_the_beginning_of_an_image_where_nobody_looks_ahead(name):
+def test_causal_attention_accepts_the_beginning_of_an_image(name):
     layer = multi_head(**GRIDS[name])
     whole = np.asarray(layer(IMAGE, IMAGE, use_causal_mask=True))
     begun = layer(IMAGE[:, :5], IMAGE[:, :5], use_causal_mask=True)
@@ -281,7 +280,7 @@ def test_the_beginning_of_an_image_where_nobody_looks_ahead(name):
         layer(more, more, use_causal_mask=True)
 
 
-def test_an_unknown_length_is_taken_and_a_known_one_refused_in_a_model():
+def test_a_model_accepts_an_unknown_length_and_refuses_a_wrong_one():
     x = keras.Input((None, 8))
     model = keras.Model(x, multi_head(**GRIDS["rotary"], **GRIDS["window"])(x, x))
     assert model(IMAGE).shape == IMAGE.shape
@@ -290,7 +289,7 @@ def test_an_unknown_length_is_taken_and_a_known_one_refused_in_a_model():
 
 
 @pytest.mark.slow
-def test_a_model_that_writes_images_decodes():
+def test_an_image_model_decodes():
     position = ka.positions.Rotary(grid=(3, 3), prefix=1)
     size = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8)
     model = ka.models.causal_language_model(9, position=position, **size)
@@ -315,7 +314,6 @@ def test_patches_of_another_grid_are_refused(kind, grid):
 @pytest.mark.parametrize("shape", [(D,), (T, D)], ids=str)
 @pytest.mark.parametrize("name", [*LAYERS, "linear", "attention", "block"])
 def test_a_sequence_without_a_batch_is_refused(name, shape):
-    """Each row would be a sequence of its own."""
     more = {
         "linear": lambda: ka.attention.LinearAttention(2, 4),
         "attention": ka.attention.Attention,

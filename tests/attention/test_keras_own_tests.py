@@ -1,4 +1,4 @@
-"""Keras's own tests of its MultiHeadAttention, with ours in its place."""
+"""Keras's own tests of its MultiHeadAttention, run with ours."""
 
 import keras
 import pytest
@@ -7,11 +7,11 @@ import keras_attention as ka
 
 theirs = pytest.importorskip("keras.src.layers.attention.multi_head_attention_test")
 
-pytestmark = pytest.mark.filterwarnings("default")  # what Keras's tests warn about is Keras's
+pytestmark = pytest.mark.filterwarnings("default")  # warnings in Keras's tests are Keras's
 
 
 class Layers:
-    """`keras.src.layers`, but for the one layer under test."""
+    """`keras.src.layers` with our layer in place of the tested one."""
 
     MultiHeadAttention = ka.attention.MultiHeadAttention
 
@@ -25,7 +25,7 @@ def ours_in_place_of_theirs(monkeypatch):
 
 
 class TestKerasOwnTests(theirs.MultiHeadAttentionTest):
-    """All of them run; the two about `flash_attention` skip themselves on TensorFlow."""
+    """Keras's test case. Two tests of `flash_attention` skip themselves on TensorFlow."""
 
 
-del theirs.MultiHeadAttentionTest  # or pytest collects it here a second time, without ours
+del theirs.MultiHeadAttentionTest  # otherwise pytest would also collect it with Keras's layer

@@ -1,4 +1,4 @@
-"""All kernels equal `dense`, in outputs and gradients, over drawn configurations."""
+"""All kernels equal `dense` in outputs and gradients, for random configurations."""
 
 import dataclasses
 
@@ -15,8 +15,8 @@ from keras_attention.attention import kernels
 from keras_attention.attention.kernels import softmax_tensorflow
 from tests.grids import quick, thinned
 
-# A slice of the banded kernel is 64 queries or more and one of the chunked 128: lengths that fill
-# some, none, and parts of one.
+# The banded kernel has slices of 64 queries or more, the chunked one of 128. These lengths fill no
+# slice, some slices, or a part of one.
 LENGTHS = st.sampled_from([1, 5, 67, 131, 200, 263])
 BANDS = st.sampled_from(
     [
@@ -62,7 +62,7 @@ QUICK = settings(max_examples=25, deadline=None)
 
 
 def attention(kernel, dtype, mask, heads, batch, queries, keys, **case):
-    """Output and gradients of query, key, value, bias and weights, by `kernel`."""
+    """Return output and gradients of query, key, value, bias and weights, by `kernel`."""
     random = np.random.default_rng(case["seed"])
     (N, K), H = heads, 8
     inputs = [
@@ -83,10 +83,10 @@ def attention(kernel, dtype, mask, heads, batch, queries, keys, **case):
     ]
     full = (batch, N, queries, keys)
     if case["biased"]:
-        shape = [size if there else 1 for size, there in zip(full, case["biased"], strict=True)]
+        shape = [size if whole else 1 for size, whole in zip(full, case["biased"], strict=True)]
         inputs.append(tf.constant(random.normal(size=shape), "float32"))
     allowed = None
-    if case["padded"]:  # some queries see nothing at all
+    if case["padded"]:  # some queries see no key
         allowed = random.random((batch, 1, 1, keys)) < 0.5
         allowed[0, ..., : keys // 2] = False
         if case["padded"] == "pairs":
@@ -113,9 +113,9 @@ def attention(kernel, dtype, mask, heads, batch, queries, keys, **case):
 
 
 def assert_equal(kernel, dtype, tolerance, mask, case, gradients=True):
-    found = attention(kernel, dtype, mask, **case)[: None if gradients else 1]
-    expected = attention("dense", dtype, mask, **case)[: len(found)]
-    for ours, theirs in zip(found, expected, strict=True):
+    outputs = attention(kernel, dtype, mask, **case)[: None if gradients else 1]
+    expected = attention("dense", dtype, mask, **case)[: len(outputs)]
+    for ours, theirs in zip(outputs, expected, strict=True):
         assert np.all(np.isfinite(ours))
         scale = max(1.0, np.abs(theirs).max())
         np.testing.assert_allclose(ours, theirs, atol=tolerance * scale)
@@ -125,7 +125,7 @@ def assert_equal(kernel, dtype, tolerance, mask, case, gradients=True):
 @QUICK
 @given(mask=BANDS, case=st.fixed_dictionaries(CASES))
 def test_banded_equals_dense(mask, case):
-    # a gradient that is 0 by definition, as with one key, is a sum of rounded terms
+    # with one key the gradient is 0 by definition, a sum of rounded terms
     assert_equal("banded", "float32", 4e-5, mask, case)
 
 
@@ -138,8 +138,8 @@ def test_chunked_equals_dense(mask, case):
 
 @settings(QUICK, max_examples=8)
 @given(kernel=st.sampled_from(["banded", "chunked"]), mask=BANDS, case=st.fixed_dictionaries(CASES))
-def test_in_bfloat16(kernel, mask, case):
-    """Rounded scores may choose other keys: then outputs of TopK jump, and gradients of others."""
+def test_kernels_equal_dense_in_bfloat16(kernel, mask, case):
+    """Compare no TopK outputs and no gradients, because rounded scores may choose other keys."""
     normalizer = ka.normalizers.get(case["normalizer"])
     jumps = isinstance(normalizer, ka.normalizers.Sparsemax | ka.normalizers.ReLU)
     if not isinstance(normalizer, ka.normalizers.TopK):
@@ -148,8 +148,8 @@ def test_in_bfloat16(kernel, mask, case):
 
 @pytest.mark.parametrize("normalizer", quick(["softmax", "sigmoid"], "softmax"))
 @pytest.mark.parametrize("kernel", ["banded", "chunked"])
-def test_no_square_is_held_in_either_pass(kernel, normalizer):
-    """The largest tensor of the graph, gradient and all, is a slice of the (T, S) square."""
+def test_no_pass_holds_a_square(kernel, normalizer):
+    """Compare the largest tensor of the graph, with gradients, to the (T, S) square."""
     length, mask = 1024, ka.masks.Causal() & ka.masks.Window(100)
 
     @tf.function(autograph=False)
@@ -197,7 +197,7 @@ USUAL = dict(score="scaled_dot", normalizer="softmax", position=None, biased=Non
     dtype=st.sampled_from(["float32", "bfloat16"]),
 )
 def test_the_form_for_the_usual_softmax_equals_dense(mask, case, normalizer, score, dtype):
-    """The form that TensorFlow has by hand is the one that computes, and computes the same."""
+    """Check that TensorFlow's form by hand runs and equals `dense`."""
     taken = []
     run = softmax_tensorflow.attend_in_slices
     with pytest.MonkeyPatch.context() as patch:
@@ -213,9 +213,10 @@ def test_the_form_for_the_usual_softmax_equals_dense(mask, case, normalizer, sco
 
 @pytest.mark.parametrize("normalizer", ["softmax", ka.normalizers.Softmax(temperature=2.0)])
 @pytest.mark.parametrize("score", ["dot", "scaled_dot", "bilinear"])
-def test_no_graph_asks_for_the_slow_fusion(score, normalizer):
-    """TensorFlow makes one operation of product · scale + mask, a hundred times slower than three
-    where the mask is broadcast along heads in the second axis.
+def test_no_graph_has_the_slow_fusion(score, normalizer):
+    """Find no fused operation of product · scale + mask.
+
+    It is a hundred times slower than three operations if the mask is broadcast along heads.
     """
     score = ka.scores.get(score)
     if isinstance(score, keras.layers.Layer):
@@ -259,7 +260,7 @@ def test_gradients_have_gradients():
 
 
 @pytest.mark.parametrize("jit_compile", quick([False, True], False))
-def test_in_graphs_of_any_batch(jit_compile):
+def test_kernels_in_graphs_of_any_batch(jit_compile):
     random = np.random.default_rng(0)
     x = random.normal(size=(3, 300, 4, 4)).astype("float32")
 
@@ -282,8 +283,8 @@ def test_in_graphs_of_any_batch(jit_compile):
     np.testing.assert_allclose(attend(x), expected, atol=1e-5)
 
 
-def test_masked_values_may_be_anything():
-    """What no query may see does not reach the output, NaN and infinities apart."""
+def test_masked_values_do_not_change_outputs():
+    """Use huge values, because NaN and infinities in hidden values reach the output."""
     random = np.random.default_rng(0)
     q, k, v = random.normal(size=(3, 1, 200, 2, 4)).astype("float32")
     mask = ka.masks.Window(5)
@@ -317,7 +318,7 @@ def test_masked_values_may_be_anything():
         ({}, (1, 4096), "dense", "few"),
     ],
 )
-def test_explain(arguments, lengths, kernel, reason):
+def test_explain_names_the_kernel(arguments, lengths, kernel, reason):
     layer = ka.attention.MultiHeadAttention(2, 8, **arguments)
     choice = ka.attention.explain(layer, *lengths)
     assert (
@@ -335,7 +336,7 @@ def test_explain_in_training_and_with_weights():
 
 
 def list_kernels_that_run(monkeypatch):
-    """Return a list to which every kernel that runs from now on adds its name."""
+    """Return a list to which every kernel that runs adds its name."""
     used, bind = [], kernels.bind
     monkeypatch.setattr(
         kernels, "bind", lambda name, *flash: used.append(name) or bind(name, *flash)
@@ -354,7 +355,7 @@ def test_the_layer_computes_with_the_kernel_that_explain_names(monkeypatch):
     np.testing.assert_allclose(plain, named, atol=1e-6)
 
 
-def test_recording_gets_the_weights_that_a_kernel_does_not_hold():
+def test_recording_gets_weights_with_every_kernel():
     inputs = keras.Input((1100, 8))
     layer = ka.attention.MultiHeadAttention(2, 4, mask=ka.masks.Window(20), name="local")
     model = keras.Model(inputs, layer(inputs, inputs))
@@ -375,13 +376,13 @@ def test_recording_gets_the_weights_that_a_kernel_does_not_hold():
             {"mask": ka.attention.Visibility(ka.masks.Window(2), query_positions=[0, 1, 2])},
             "positions are given",
         ),
-        ("chunked", {"return_weights": True}, "weights are asked for"),
+        ("chunked", {"return_weights": True}, "weights are requested"),
         ("chunked", {"dropout": lambda weights: weights}, "dropout"),
-        ("fused", {}, "tensorflow has no attention of its own"),
-        ("ring", {}, "between devices are JAX's, and Keras runs on tensorflow"),
+        ("fused", {}, "tensorflow has no attention function of its own"),
+        ("ring", {}, "it needs the JAX backend, and Keras runs on tensorflow"),
     ],
 )
-def test_a_named_kernel_that_cannot_is_an_error(kernel, arguments, message):
+def test_a_named_kernel_that_cannot_compute_is_an_error(kernel, arguments, message):
     x = np.zeros((1, 3, 1, 4), "float32")
     with pytest.raises(ValueError, match=message):
         ka.attention.attend(
@@ -398,7 +399,7 @@ def test_a_named_kernel_that_cannot_is_an_error(kernel, arguments, message):
     ],
     ids=["banded", "chunked"],
 )
-def test_exports_at_fixed_length(kernel, mask, tmp_path):
+def test_kernels_export_at_fixed_length(kernel, mask, tmp_path):
     x = keras.Input((300, 8), name="x")
     layer = ka.attention.MultiHeadAttention(
         2, 4, mask=mask, position="rotary", implementation=kernel
@@ -408,7 +409,7 @@ def test_exports_at_fixed_length(kernel, mask, tmp_path):
     assert report.max_abs_error < 1e-4 and not any("While" in op for op in report.ops)
 
 
-def test_weights_can_be_seen_whatever_the_kernel():
+def test_every_kernel_can_return_weights():
     x = np.random.default_rng(0).normal(size=(1, 70, 8)).astype("float32")
     layer = ka.attention.MultiHeadAttention(2, 4, mask=ka.masks.Window(5), implementation="banded")
     output, weights = layer(x, x, return_attention_scores=True)
@@ -418,7 +419,7 @@ def test_weights_can_be_seen_whatever_the_kernel():
     assert ka.attention.explain(layer, 70, return_attention_scores=True).implementation == "banded"
 
 
-def test_a_named_kernel_computes_the_output_also_where_weights_are_looked_at(monkeypatch):
+def test_a_named_kernel_computes_the_output_beside_weights(monkeypatch):
     used = list_kernels_that_run(monkeypatch)
     x = np.random.default_rng(0).normal(size=(1, 70, 8)).astype("float32")
     named = {"mask": ka.masks.Window(5), "implementation": "banded"}
@@ -450,19 +451,25 @@ EXPLAINED = {
 
 
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("positions", [False, True])
+@pytest.mark.parametrize("argument", [None, "positions", "padding", "attention_mask"])
 @pytest.mark.parametrize("name", EXPLAINED)
-def test_explain_and_the_call_get_the_same_choice(monkeypatch, name, positions, training):
+def test_explain_and_the_call_get_the_same_choice(monkeypatch, name, argument, training):
     choices, choose = [], kernels.choose
     monkeypatch.setattr(kernels, "choose", lambda *a: choices.append(choose(*a)) or choices[-1])
-    layer = ka.attention.MultiHeadAttention(2, 4, **EXPLAINED[name])
+    layer = ka.attention.MultiHeadAttention(2, 4, padding="right", **EXPLAINED[name])
     for length in (0, 1, 100, 300):
         case = {"training": training, "return_attention_scores": length == 100}
-        said = ka.attention.explain(layer, length, positions=positions, **case)
+        flags = {argument: True} if argument else {}
+        expected = ka.attention.explain(layer, length, **flags, **case)
         choices.clear()
-        x = tf.zeros((1, length, 8))
-        layer(x, x, query_positions=np.arange(length) if positions else None, **case)
-        assert choices[-1] == said
+        x, tokens = tf.zeros((1, length, 8)), tf.ones((1, length), "bool")
+        arguments = {
+            "positions": {"query_positions": np.arange(length)},
+            "padding": {"query_mask": tokens, "value_mask": tokens},
+            "attention_mask": {"attention_mask": np.ones((1, length, length), "bool")},
+        }
+        layer(x, x, **arguments.get(argument, {}), **case)
+        assert choices[-1] == expected
 
 
 def test_a_layer_with_a_named_kernel_attends_to_a_cache(monkeypatch):
@@ -476,7 +483,7 @@ def test_a_layer_with_a_named_kernel_attends_to_a_cache(monkeypatch):
     assert used == ["dense_cached"]
 
 
-def test_explain_says_what_it_explains():
+def test_explain_refuses_other_layers():
     latent = ka.attention.LatentAttention(2, 4, 8, 4, mask="causal")
     assert ka.attention.explain(latent, 400).implementation == "chunked"
     with pytest.raises(ValueError, match="expected an attention layer such as MultiHeadAttention"):
@@ -485,13 +492,13 @@ def test_explain_says_what_it_explains():
 
 @dataclasses.dataclass(frozen=True)
 class EvenCausal(ka.masks.Causal):
-    """What it inherits said of another rule."""
+    """A mask with another rule than its parent."""
 
     def allows(self, i, j):
         return ops.logical_or(ops.logical_and(super().allows(i, j), j % 2 == 0), j == 299)
 
 
-def test_a_mask_that_redefines_the_rule_of_its_parent_is_asked_everywhere():
+def test_a_mask_that_redefines_its_parents_rule_applies_everywhere():
     case = dict.fromkeys(CASES) | USUAL | {"heads": (1, 1), "batch": 1, "queries": 300}
     case |= {"keys": 300, "seed": 0}
     assert not EvenCausal().relative and EvenCausal().band() == (None, None)
@@ -500,7 +507,7 @@ def test_a_mask_that_redefines_the_rule_of_its_parent_is_asked_everywhere():
 
 @pytest.mark.sweep
 @pytest.mark.parametrize(
-    "known, mask, shape",
+    "is_static, mask, shape",
     thinned(
         [True, False],
         [None, ka.masks.Causal(), ka.masks.Window(20)],
@@ -508,21 +515,21 @@ def test_a_mask_that_redefines_the_rule_of_its_parent_is_asked_everywhere():
     ),
     ids=str,
 )
-def test_masks_of_every_shape(known, mask, shape):
-    """`known` says whether the graph knows the shape."""
+def test_masks_of_every_shape(is_static, mask, shape):
+    """Give the graph the shape of the mask if `is_static`."""
     random = np.random.default_rng(0)
     q, k, v = (tf.constant(random.normal(size=(2, 300, 2, 4)), "float32") for _ in range(3))
-    given = random.random(shape) < 0.5
+    allowed = random.random(shape) < 0.5
 
-    def attend(given, kernel):
-        visibility = ka.attention.Visibility(mask, attention_mask=given)
+    def attend(allowed, kernel):
+        visibility = ka.attention.Visibility(mask, attention_mask=allowed)
         how = {"return_weights": False, "implementation": kernel}
         return ka.attention.attend(q, k, v, mask=visibility, **how)
 
-    signature = [tf.TensorSpec(shape if known else [None] * 4, "bool")]
+    signature = [tf.TensorSpec(shape if is_static else [None] * 4, "bool")]
     for kernel in ("chunked", "banded") if isinstance(mask, ka.masks.Window) else ("chunked",):
         function = tf.function(lambda x, kernel=kernel: attend(x, kernel), signature)
-        np.testing.assert_allclose(function(given), attend(given, "dense"), atol=1e-5)
+        np.testing.assert_allclose(function(allowed), attend(allowed, "dense"), atol=1e-5)
 
 
 @pytest.mark.parametrize(

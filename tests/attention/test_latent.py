@@ -1,4 +1,4 @@
-"""Latent attention against its definition, with loops; decoding from its cache; both its forms."""
+"""Latent attention against its definition with loops, its cache, and its two forms."""
 
 import keras
 import numpy as np
@@ -29,7 +29,7 @@ def built(**kwargs):
 
 
 def by_definition(layer, query, value, allows):
-    """Output, weights and cache, one token, query and head at a time."""
+    """Compute output, weights and cache, one token, query and head at a time."""
     weights = {w.path.split("/", 1)[1]: np.asarray(w, "float64") for w in layer.weights}
 
     def normalized(x, name):
@@ -84,8 +84,8 @@ def test_equals_the_definition(variant, causal):
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_absorbed_equals_plain(variant):
-    """With masks, an empty row among them, in output, weights and gradients."""
+def test_the_absorbed_form_equals_the_plain_form(variant):
+    """Compare output, weights and gradients with masks and an empty row."""
     layer = built(**variant)
     allowed = random.random((B, T, S)) < 0.6
     allowed[1, 2] = False
@@ -126,7 +126,7 @@ def test_decoding_from_the_cache_equals_the_full_pass(pieces, absorb):
 
 
 def test_decoding_rows_of_different_lengths():
-    """Each row of a batch is somewhere else: positions per row, and padding in the cache."""
+    """Give each row its own positions, and padding in the cache."""
     layer = built()
     new = random.normal(size=(B, 1, D)).astype("float32")
     cache = layer.compress(np.concatenate([VALUE, new], axis=1), [[*range(S), n] for n in LENGTHS])
@@ -146,14 +146,14 @@ def test_decoding_rows_of_different_lengths():
 
 @pytest.mark.slow
 def test_a_step_exports_with_its_cache():
-    """New tokens, any number of them, and the cache in; output and the longer cache out."""
+    """Export any number of new tokens and a cache as inputs, the longer cache as output."""
     layer = built(mask="causal")
 
     def step(tokens, cache):
-        known, new = tf.shape(cache)[1], tf.shape(tokens)[1]
-        where = tf.range(known, known + new)
-        cache = tf.concat([cache, layer.compress(tokens, where)], axis=1)
-        visibility = Visibility(query_positions=where)
+        length, new = tf.shape(cache)[1], tf.shape(tokens)[1]
+        positions = tf.range(length, length + new)
+        cache = tf.concat([cache, layer.compress(tokens, positions)], axis=1)
+        visibility = Visibility(query_positions=positions)
         return {"output": layer.attend_compressed(tokens, cache, visibility), "c": cache}
 
     arrays = {"tokens": VALUE[:, 4:], "cache": np.asarray(layer.compress(VALUE[:, :4]))}
@@ -167,7 +167,7 @@ def test_a_step_exports_with_its_cache():
 
 @pytest.mark.slow
 def test_a_step_exports_with_a_cache_of_fixed_size():
-    """Memory of one shape, written at an index; later places are hidden by the causal mask."""
+    """Write at an index. The causal mask hides later tokens."""
     layer = built(mask="causal")
 
     def step(token, index, cache):
@@ -206,11 +206,11 @@ def test_an_empty_row_gives_zeros_and_no_gradient(dtype, absorb):
     assert all(g is None or np.all(np.asarray(g) == 0) for g in gradients)
 
 
-def test_only_the_rotated_part_knows_where_tokens_are():
+def test_only_the_rotated_part_depends_on_positions():
     layer = built()
-    here, there = layer.compress(VALUE), layer.compress(VALUE, np.arange(S) + 100)
-    np.testing.assert_array_equal(here[:, :, :C], there[:, :, :C])
-    assert not np.allclose(here[:, :, C:], there[:, :, C:], atol=0.1)
+    first, moved_keys = layer.compress(VALUE), layer.compress(VALUE, np.arange(S) + 100)
+    np.testing.assert_array_equal(first[:, :, :C], moved_keys[:, :, :C])
+    assert not np.allclose(first[:, :, C:], moved_keys[:, :, C:], atol=0.1)
     moved = layer(
         QUERY, VALUE, query_positions=np.arange(T) + 100, value_positions=np.arange(S) + 100
     )
@@ -223,7 +223,7 @@ ROTATIONS = [
 
 
 @pytest.mark.parametrize("name", ROTATIONS)
-def test_every_rotation_tells_distances_alone(name):
+def test_every_rotation_depends_only_on_distances(name):
     layer = built(position=name)
     moved = layer(QUERY, QUERY, query_positions=range(40, 45), value_positions=range(40, 45))
     np.testing.assert_allclose(layer(QUERY, QUERY), moved, atol=1e-3)
@@ -233,8 +233,7 @@ def test_every_rotation_tells_distances_alone(name):
     assert not np.allclose(stretched, moved, atol=1e-2)
 
 
-def test_padding_changes_nothing():
-    """Implicit masks, as Keras hands them over."""
+def test_implicit_padding_does_not_change_outputs():
     ids = keras.Input((None,), dtype="int32")
     x = keras.layers.Embedding(20, D, mask_zero=True)(ids)
     model = keras.Model(ids, ka.attention.LatentAttention(N, H, C, R, query_latent_dim=5)(x, x))
@@ -245,7 +244,6 @@ def test_padding_changes_nothing():
 
 
 def test_quantized_projections_are_not_absorbed():
-    """Their kernels are integers without their scales."""
     layer = built()
     exact, compressed = layer(QUERY, VALUE), layer.compress(VALUE)
     layer._key_up.quantize("int8")
@@ -255,7 +253,7 @@ def test_quantized_projections_are_not_absorbed():
         layer.attend_compressed(QUERY, compressed)
 
 
-def test_lora_is_absorbed():
+def test_the_absorbed_form_includes_lora():
     layer = built()
     layer._key_up.enable_lora(2)
     layer._key_up.lora_kernel_b.assign(np.ones(layer._key_up.lora_kernel_b.shape))
@@ -281,8 +279,8 @@ def test_refuses_to_compress_before_it_is_built():
 
 @pytest.mark.parametrize("absorb", [False, True], ids=["plain", "absorbed"])
 @pytest.mark.parametrize("kernel", [None, "banded", "chunked"])
-def test_every_kernel_gives_the_same(kernel, absorb):
-    """In output and gradients, under a window, which the banded one asks for."""
+def test_every_kernel_equals_dense(kernel, absorb):
+    """Compare output and gradients for a window, which the banded kernel needs."""
     results = []
     for name in ("dense", kernel):
         layer = built(mask=ka.masks.Window(2), implementation=name)
@@ -298,7 +296,7 @@ def test_every_kernel_gives_the_same(kernel, absorb):
         np.testing.assert_allclose(dense, other, atol=1e-5 * size, rtol=1e-4)
 
 
-def test_dropout_is_for_training():
+def test_dropout_acts_only_in_training():
     layer = built(dropout=0.5, seed=1)
     still = layer(QUERY, VALUE)
     np.testing.assert_array_equal(still, layer(QUERY, VALUE, training=False))

@@ -1,4 +1,4 @@
-"""Linear attention against its definition, with loops; in pieces; and as an estimate of softmax."""
+"""Linear attention against its definition with loops, in pieces, and as an estimate of softmax."""
 
 import keras
 import numpy as np
@@ -27,7 +27,7 @@ def built(num_heads=N, scale=0.5, **kwargs):
 
 
 def features(layer, x):
-    """φ of one query or key, without the factors that divide out."""
+    """Compute φ of one query or key, without factors that divide out."""
     if isinstance(layer.feature_map, ka.attention.feature_maps.EluFeatures):
         return np.array([number + 1 if number > 0 else np.exp(number) for number in x])
     if isinstance(layer.feature_map, ka.attention.feature_maps.ReLUFeatures):
@@ -38,7 +38,7 @@ def features(layer, x):
 
 
 def by_definition(layer, query, value, allows):
-    """Output, one query, head and key at a time."""
+    """Compute the output, one query, head and key at a time."""
     weights = {w.path.split("/", 1)[1]: np.asarray(w, "float64") for w in layer.weights}
 
     def heads(name, x):
@@ -88,7 +88,7 @@ def test_causal_equals_the_definition(feature_map, groups, chunk_size):
     np.testing.assert_allclose(output, expected, atol=1e-4, rtol=1e-4)
 
 
-def test_causal_by_call_is_causal_by_mask():
+def test_use_causal_mask_equals_the_causal_mask():
     by_mask = built(mask="causal")
     by_call = built()
     by_call.set_weights(by_mask.get_weights())
@@ -101,7 +101,7 @@ def test_causal_by_call_is_causal_by_mask():
 @pytest.mark.parametrize("feature_map", MAPS, ids=str)
 @pytest.mark.parametrize("pieces", [[1] * 6, [4, 2]], ids=str)
 @pytest.mark.parametrize("groups", [None, 2], ids=["each its key head", "grouped"])
-def test_piece_by_piece_equals_the_whole(feature_map, pieces, groups):
+def test_pieces_equal_the_whole(feature_map, pieces, groups):
     layer = built(
         4 if groups else N,
         feature_map=feature_map,
@@ -133,7 +133,7 @@ def test_state_of_all_keys_is_the_sum_over_pieces():
     np.testing.assert_allclose(state, final, atol=1e-5)
 
 
-def test_symbolic_state_has_the_shape_of_the_eager_one():
+def test_symbolic_state_has_the_shape_of_the_eager_state():
     layer = ka.attention.LinearAttention(N, H, value_dim=V, feature_map="favor")
     x = keras.Input((None, D), batch_size=B)
     _, symbol = layer(x, x, return_state=True)
@@ -144,7 +144,7 @@ def test_symbolic_state_has_the_shape_of_the_eager_one():
 
 
 class Streaming(keras.layers.Layer):
-    """The state as an input and an output; squared, because sums of features are not below 0."""
+    """The state as input and output, squared, because sums of features are not below 0."""
 
     def __init__(self, attention):
         super().__init__()
@@ -164,7 +164,7 @@ class Streaming(keras.layers.Layer):
 @pytest.mark.slow
 @pytest.mark.parametrize("feature_map, size, groups", [("elu", H, 2), ("favor", 256, None)])
 def test_streaming_exports(feature_map, size, groups):
-    """Any number of new tokens, the state in, output and state out: the whole step on the phone."""
+    """Export any number of new tokens and the state as inputs, output and state as outputs."""
 
     def make():
         return Streaming(
@@ -185,13 +185,13 @@ def test_streaming_exports(feature_map, size, groups):
 @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
 @pytest.mark.parametrize("feature_map", MAPS, ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16", "mixed_bfloat16"])
-def test_a_row_that_sees_nothing_gives_zeros_and_no_gradient(causal, feature_map, dtype):
+def test_an_empty_row_gives_zeros_and_no_gradient(causal, feature_map, dtype):
     layer = built(
         feature_map=feature_map, use_bias=False, dtype=dtype, mask="causal" if causal else None
     )
     tokens = np.ones((B, T), bool)
     tokens[1] = False
-    tokens[0, :2] = False  # left padding: the first rows are empty under the causal mask
+    tokens[0, :2] = False  # left padding: with the causal mask the first rows are empty
     query = tf.Variable(QUERY)
     with tf.GradientTape() as tape:
         output = layer(query, QUERY, value_mask=tokens)
@@ -217,8 +217,8 @@ def test_relu_queries_without_features_give_zeros():
 
 
 @pytest.mark.parametrize("mask", [None, "causal"])
-def test_padding_changes_nothing(mask):
-    """Implicit masks, as Keras hands them over; padded queries give zeros."""
+def test_implicit_padding_does_not_change_outputs(mask):
+    """Give implicit masks. Padded queries give zeros."""
     ids = keras.Input((None,), dtype="int32")
     x = keras.layers.Embedding(20, D, mask_zero=True)(ids)
     layer = ka.attention.LinearAttention(N, H, mask=mask, use_bias=False)
@@ -239,7 +239,7 @@ def test_a_later_token_changes_no_earlier_output():
 
 
 def test_state_stays_float32():
-    """Float16 counts to 2048 by ones and no further."""
+    """Count beyond 2048, where float16 cannot add 1."""
     layer = built(dtype="mixed_float16", mask="causal", scale=0.0)
     x = np.zeros((1, 3000, D), "float16")
     _, state = layer(x, x, return_state=True)
@@ -250,14 +250,14 @@ def test_state_stays_float32():
 
 
 def largest(graph):
-    """The number of elements of the largest tensor that a TensorFlow graph makes."""
+    """Return the number of elements of the largest tensor in a TensorFlow graph."""
     tensors = [output for op in graph.get_operations() for output in op.outputs]
     return max(tensor.shape.num_elements() or 0 for tensor in tensors)
 
 
 @pytest.mark.parametrize("mask", [None, "causal"])
-def test_memory_grows_with_the_length_in_both_passes(mask):
-    """No tensor of the forward or the backward pass grows with the square."""
+def test_memory_grows_linearly_in_both_passes(mask):
+    """Find no tensor that grows with the square of the length."""
     layer = ka.attention.LinearAttention(2, 8, mask=mask, chunk_size=16)
     layer.build((1, None, D), (1, None, D))
 
@@ -276,7 +276,7 @@ def test_memory_grows_with_the_length_in_both_passes(mask):
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("length", [1, 3, 4, 5, 8, 9])
 def test_any_length_fits_any_chunk(length, dynamic):
-    """Against one product of all queries with all keys, under `tf.function` too."""
+    """Compare with one product of all queries and keys, also under `tf.function`."""
     q, k = random.random((2, B, 2, length, 3)).astype("float32")
     v = random.normal(size=(B, 2, length, 5)).astype("float32")
     expected = np.tril(q @ np.swapaxes(k, 2, 3)) @ v
@@ -296,7 +296,7 @@ def softmax_attention(q, k, v):
 
 
 def favor_error(num_features, draws=24):
-    """Mean distance of FAVOR+ attention from softmax attention, over draws of the features."""
+    """Return the mean distance of FAVOR+ attention from softmax attention over several seeds."""
     numbers = np.random.default_rng(5)
     q, k, v = numbers.normal(size=(3, 1, 33, 8)) * np.array([0.5, 0.5, 1])[:, None, None, None]
     exact, errors = softmax_attention(q, k, v), []
@@ -312,8 +312,8 @@ def favor_error(num_features, draws=24):
 
 
 @pytest.mark.slow
-def test_favor_nears_softmax_attention_with_the_number_of_features():
-    """The error falls as one over the root of their number, to near nothing."""
+def test_favor_converges_to_softmax_attention():
+    """Check that the error falls as 1 / √F."""
     numbers = np.array([32, 128, 512, 2048])
     errors = np.array([favor_error(number) for number in numbers])
     slope, _ = np.polyfit(np.log(numbers), np.log(errors), 1)
@@ -322,7 +322,7 @@ def test_favor_nears_softmax_attention_with_the_number_of_features():
 
 
 def test_favor_is_unbiased():
-    """The mean over draws of φ(q) · φ(k) / F is exp(q · k / √H), whatever the directions."""
+    """Compare the mean of φ(q) · φ(k) / F over seeds with exp(q · k / √H)."""
     numbers = np.random.default_rng(1)
     q, k = numbers.normal(size=(2, 1, 1, 1, 4)).astype("float32")
     maps = [ka.attention.feature_maps.FavorFeatures(4, seed) for seed in range(3000)]
@@ -334,7 +334,7 @@ def test_favor_is_unbiased():
     assert abs(np.mean(estimates) - expected) < 4 * deviation < 0.1 * expected
 
 
-def test_favor_directions_are_orthogonal_and_come_from_the_whole_sphere():
+def test_favor_directions_are_orthogonal_and_cover_the_sphere():
     drawn = ka.attention.feature_maps.FavorFeatures(20, seed=3).draw(8)  # two blocks and a half
     directions = drawn / np.linalg.norm(drawn, axis=0)
     for block in (directions[:, :8], directions[:, 8:16], directions[:, 16:]):
@@ -342,7 +342,7 @@ def test_favor_directions_are_orthogonal_and_come_from_the_whole_sphere():
     many = ka.attention.feature_maps.FavorFeatures(40_000, seed=0).draw(8)
     np.testing.assert_allclose(many.mean(axis=1), 0, atol=0.03)
     np.testing.assert_allclose(many @ many.T / 40_000, np.eye(8), atol=0.05)
-    np.testing.assert_allclose(np.mean(many**4, axis=1), 3, atol=0.2)  # as Gaussian numbers
+    np.testing.assert_allclose(np.mean(many**4, axis=1), 3, atol=0.2)  # as of Gaussian vectors
 
 
 def test_favor_features_are_fixed_by_the_seed_and_saved(tmp_path):
@@ -364,7 +364,7 @@ def test_favor_features_are_fixed_by_the_seed_and_saved(tmp_path):
 
 @pytest.mark.parametrize("mask", [None, "causal"])
 @pytest.mark.parametrize("size", [1e-3, 30.0, 1e3])
-def test_favor_stays_finite_for_any_keys(mask, size):
+def test_favor_is_finite_for_any_keys(mask, size):
     layer = built(feature_map="favor", mask=mask, scale=size)
     x = tf.Variable(QUERY)
     with tf.GradientTape() as tape:
@@ -374,7 +374,7 @@ def test_favor_stays_finite_for_any_keys(mask, size):
     assert np.all(np.isfinite(tape.gradient(loss, x)))
 
 
-def test_there_are_no_weights_to_record():
+def test_no_weights_are_recorded():
     layer = built()
     with ka.visualization.record_attention(layer) as maps:
         layer(QUERY, VALUE)
@@ -405,11 +405,11 @@ def test_refuses_at_construction(arguments, message):
         ka.attention.LinearAttention(**arguments)
 
 
-def test_refuses_feature_counts_that_are_none():
+def test_refuses_zero_features():
     with pytest.raises(ValueError, match="num_features=0"):
         ka.attention.feature_maps.FavorFeatures(0)
 
 
-def test_causal_refuses_other_keys_than_queries():
+def test_causal_attention_refuses_other_numbers_of_keys_than_queries():
     with pytest.raises(ValueError, match="7 queries and 5 keys"):
         ka.attention.LinearAttention(N, H, mask="causal")(QUERY, VALUE)

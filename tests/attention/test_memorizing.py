@@ -1,4 +1,4 @@
-"""Memorizing attention against its definition: the k best of a memory, mixed in by a gate."""
+"""Memorizing attention against its definition: the k best keys of a memory, and a gate."""
 
 import importlib.util
 import sys
@@ -44,7 +44,7 @@ def run(layer, segments=SEGMENTS, padding=PADDING, memory=None):
 
 
 def without_memory(layer, **arguments):
-    """A `MultiHeadAttention` with the weights of a `MemorizingAttention`."""
+    """Return a `MultiHeadAttention` with the weights of a `MemorizingAttention`."""
     same = ka.attention.MultiHeadAttention(N, H, **arguments)
     same.build((None, None, D), (None, None, D))
     same.set_weights([np.asarray(w) for w in layer.weights if "memory_gate" not in w.path])
@@ -52,7 +52,7 @@ def without_memory(layer, **arguments):
 
 
 def local(layer, segment, is_token):
-    """The local attention before the output projection, (B, T, N, H)."""
+    """Compute the local attention before the output projection, (B, T, N, H)."""
     same = without_memory(layer, score="cosine", mask="causal", position="rotary")
     heads = same._query_dense(segment), same._key_dense(segment), same._value_dense(segment)
     output, _ = same._compute_attention(*heads, is_token[:, None, None])
@@ -92,26 +92,26 @@ def test_equals_the_definition():
             values[b] = np.concatenate([values[b], project(new, "value")])[-M:]
     for b in range(B):
         assert memory["far_num_keys"][b] == len(keys[b])
-        for name, kept in [("keys", keys[b]), ("values", values[b])]:
-            found = memory[f"far_{name}"][b, M - len(kept) :]
-            np.testing.assert_allclose(found, kept, atol=1e-5)
+        for name, expected_rows in [("keys", keys[b]), ("values", values[b])]:
+            rows = memory[f"far_{name}"][b, M - len(expected_rows) :]
+            np.testing.assert_allclose(rows, expected_rows, atol=1e-5)
 
 
-def test_outside_a_scope_it_is_multi_head_attention():
+def test_without_a_scope_it_equals_multi_head_attention():
     layer = memorizing()
     model = model_of(layer)
     same = without_memory(layer, score="cosine", mask="causal", position="rotary")
     expected = same(SEGMENTS[0], SEGMENTS[0], value_mask=PADDING[0])
     np.testing.assert_array_equal(model([SEGMENTS[0], PADDING[0]]), expected)
     first, _ = ka.attention.SegmentRecurrence(model, 0)([SEGMENTS[0], PADDING[0]])
-    np.testing.assert_allclose(first, expected, atol=1e-6)  # nothing is remembered yet
+    np.testing.assert_allclose(first, expected, atol=1e-6)  # the memory is empty
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("groups", [1, 3])
 @pytest.mark.parametrize("score", ["scaled_dot", "bilinear", "squared_distance"])
-def test_enough_neighbors_are_the_whole_memory(score, groups):
-    """With k >= M, and a gate wide open, it is attention to all of the memory."""
+def test_enough_neighbors_attend_to_the_whole_memory(score, groups):
+    """Open the gate. With k >= M it is attention to the whole memory."""
     layer = memorizing(score=score, num_key_value_heads=groups, gate_initializer="ones")
     layer.num_neighbors = M + 4
     recurrence = ka.attention.SegmentRecurrence(model_of(layer), 0)
@@ -123,7 +123,7 @@ def test_enough_neighbors_are_the_whole_memory(score, groups):
     np.testing.assert_allclose(output, whole(SEGMENTS[2], past), atol=1e-4)
 
 
-def test_the_gradient_does_not_flow_into_the_memory():
+def test_no_gradient_flows_into_the_memory():
     layer = memorizing()
     recurrence = ka.attention.SegmentRecurrence(model_of(layer), 0)
     first, second = (tf.Variable(x) for x in SEGMENTS[:2])
@@ -137,22 +137,22 @@ def test_the_gradient_does_not_flow_into_the_memory():
     assert np.all(np.asarray(gate) != 0)
 
 
-def test_both_memories_together():
-    """The local attention of a layer that memorizes can have the memory of `SegmentRecurrence`."""
+def test_memories_of_keys_and_of_hidden_states_work_together():
+    """Give the local attention the memory of `SegmentRecurrence` too."""
     layer = memorizing()
     recurrence = ka.attention.SegmentRecurrence(model_of(layer), 20)
-    layer.memory_gate.assign([-50.0] * N)  # closed: what is left is the local attention
+    layer.memory_gate.assign([-50.0] * N)  # closed: only the local attention counts
     outputs, memory = run(recurrence, padding=np.ones((4, B, T), bool))
     text = np.concatenate(list(SEGMENTS), axis=1)
     expected = layer(text, text, value_mask=np.ones((B, 4 * T), bool))
     np.testing.assert_allclose(np.concatenate(outputs, axis=1), expected, atol=1e-4)
-    # each token is remembered once: the M newest, from the last two segments
+    # the M newest tokens, from the last two segments, each once
     keys = layer._key_dense(text)[:, -M:]
     np.testing.assert_allclose(memory["far_keys"], keys, atol=1e-5)
 
 
 def labeler(memory_length=6):
-    """Two blocks; the second memorizes."""
+    """Build two blocks, the second with a memory."""
     ids = keras.Input((None,), dtype="int32", name="token_ids")
     x = ka.blocks.TokenEmbedding(20, 8, name="embedding")(ids)
     near = ka.attention.MultiHeadAttention(2, 4, mask="causal", position="rotary", name="attention")
@@ -172,7 +172,7 @@ TOKENS[1, 0, 3:] = 0
 
 @pytest.mark.slow
 @pytest.mark.parametrize("memory_length", sampled([4, 0]))
-def test_exports(memory_length):
+def test_memorizing_models_export(memory_length):
     assert_exports(ka.attention.with_memory(labeler(), memory_length))
 
 
@@ -194,21 +194,22 @@ def test_a_file_equals_the_model_over_segments(tmp_path, memory_length):
 
 
 def recalling(rng, batch=32, pairs=6, names=12, values=4):
-    """Segments of pairs (a name and its value), then one that asks for values by their names.
+    """Return segments of pairs (name, value), then segments of names to recall the values of.
 
-    float32 (2, batch, pairs, names + values), and the labels of the second segment.
+    float32 (2, batch, pairs, names + values), and the values of the second segments.
     """
     name = np.stack([rng.permutation(names)[:pairs] for _ in range(batch)])
     value = rng.integers(values, size=(batch, pairs))
-    told = np.concatenate([np.eye(names)[name], np.eye(values)[value]], axis=-1)
+    pairs_of_values = np.concatenate([np.eye(names)[name], np.eye(values)[value]], axis=-1)
     order = np.argsort(rng.random((batch, pairs)), axis=1)
-    asked = np.take_along_axis(told, order[..., None], axis=1)
-    asked[..., names:] = 0
-    return np.stack([told, asked]).astype("float32"), np.take_along_axis(value, order, axis=1)
+    questions = np.take_along_axis(pairs_of_values, order[..., None], axis=1)
+    questions[..., names:] = 0
+    labels = np.take_along_axis(value, order, axis=1)
+    return np.stack([pairs_of_values, questions]).astype("float32"), labels
 
 
 def learn(carry, steps=300):
-    """The share of right answers of a small model whose memory is carried on, or not."""
+    """Train a small model, and return its share of right answers with or without its memory."""
     keras.utils.set_random_seed(0)
     x = keras.Input((None, 16))
     attention = ka.attention.MemorizingAttention(4, 16, memory_length=6, num_neighbors=2)
@@ -217,28 +218,28 @@ def learn(carry, steps=300):
     optimizer = keras.optimizers.Adam(0.01)
     loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
-    def answers(told, asked, training):
-        _, memory = layer(told)
-        return layer(asked, memory if carry else None, training=training)[0]
+    def answers(pairs, questions, training):
+        _, memory = layer(pairs)
+        return layer(questions, memory if carry else None, training=training)[0]
 
     @tf.function
-    def step(told, asked, labels):
+    def step(pairs, questions, labels):
         with tf.GradientTape() as tape:
-            loss = loss_of(labels, answers(told, asked, True))
+            loss = loss_of(labels, answers(pairs, questions, True))
         weights = model.trainable_variables
         optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
 
     rng = np.random.default_rng(0)
     for _ in range(steps):
-        (told, asked), labels = recalling(rng)
-        step(told, asked, labels)
-    (told, asked), labels = recalling(rng, batch=200)
-    return np.mean(np.argmax(answers(told, asked, False), -1) == labels)
+        (pairs, questions), labels = recalling(rng)
+        step(pairs, questions, labels)
+    (pairs, questions), labels = recalling(rng, batch=200)
+    return np.mean(np.argmax(answers(pairs, questions, False), -1) == labels)
 
 
 @pytest.mark.sweep
 def test_memory_helps():
-    """Values told in an earlier segment are looked up by their names; chance is 1 in 4."""
+    """Recall values of an earlier segment by their names. Chance is 1 in 4."""
     assert learn(carry=True) > 0.9
     assert learn(carry=False) < 0.4
 
@@ -261,8 +262,31 @@ def test_faiss_equals_the_exact_top_k(score, groups):
 
 
 @needs_faiss
+def test_ties_are_cut_by_faiss_and_included_by_the_model():
+    """Store two keys, one of them four times. A query attends to three keys, or to all five."""
+    layer = memorizing(mask=None, position=None, score=ka.scores.Cosine(learned=False, scale=1.0))
+    layer.build((None, None, D), (None, None, D))
+    layer.memory_gate.assign([50.0] * N)  # ignores the segment
+    for dense in (layer._query_dense, layer._key_dense, layer._value_dense):
+        dense.kernel.assign(np.tile(np.eye(D, H)[:, None], (1, N, 1)))
+    layer._output_dense.kernel.assign(np.tile(np.eye(H, D), (N, 1, 1)) / N)
+    model = keras.Model(x := keras.Input((None, D)), layer(x, x))
+    first, second, *_ = np.eye(D, dtype="float32")[:, None]
+    recurrence, index = ka.attention.SegmentRecurrence(model, 0), ka.attention.FaissMemory()
+    stored = np.stack([first, *[second] * 4], axis=1)
+    _, memory = recurrence(stored)
+    inside, _ = recurrence(first[None], memory)
+    with index:
+        model(stored)
+        outside = model(first[None])
+    for output, ties in (inside, 4), (outside, K - 1):
+        expected = (np.e * first + ties * second) / (np.e + ties)  # scores 1 and 0
+        np.testing.assert_allclose(output[0], expected, atol=1e-5)
+
+
+@needs_faiss
 def test_faiss_beside_a_memory_of_segments():
-    """The index takes the place of the keys and values in the model; hidden states stay there."""
+    """Replace keys and values in the model by the index. Hidden states stay in the model."""
     layer = memorizing()
     recurrence = ka.attention.SegmentRecurrence(model_of(layer), 4)
     expected, _ = run(recurrence)
@@ -276,7 +300,7 @@ def test_faiss_beside_a_memory_of_segments():
 @pytest.mark.parametrize("start", [None, [0, 2]], ids=["", "padded prompt"])
 @pytest.mark.parametrize("dtype", quick([None, "int8"], "int8"))
 def test_faiss_over_a_preallocated_cache(dtype, start):
-    """Local attention reads all tokens so far from the cache, the index those of earlier calls."""
+    """Read all tokens of the call from the cache, and those of earlier calls from the index."""
     layer = memorizing()
     x = keras.Input((None, D))
     model = keras.Model(x, layer(x, x))
@@ -329,7 +353,7 @@ def test_faiss_has_the_gradients_of_the_exact_top_k():
 
 
 @needs_faiss
-def test_faiss_without_a_limit_remembers_everything():
+def test_faiss_without_a_limit_keeps_all_tokens():
     layer = memorizing(memory_length=4 * T)
     model = model_of(layer)
     expected, _ = run(ka.attention.SegmentRecurrence(model, 0))
@@ -346,7 +370,7 @@ def test_faiss_without_a_limit_remembers_everything():
         (lambda: ka.attention.FaissMemory(3, "HNSW32"), ValueError, "HNSW32.*only.*Flat"),
         (lambda: ka.attention.FaissMemory(0), ValueError, "memory_length=0"),
         (lambda: under("IVF4,Flat")(SEGMENTS[0]), ValueError, "IVF4,Flat.*training"),
-        (lambda: under()(SEGMENTS[0], SEGMENTS[0][:1]), ValueError, "2 texts.*1 rows"),
+        (lambda: under()(SEGMENTS[0], SEGMENTS[0][:1]), ValueError, "2 rows.*1 rows"),
         (lambda: tf.function(under())(SEGMENTS[0]), RuntimeError, "eagerly"),
         (lambda: under(score="additive")(SEGMENTS[0]), ValueError, "Additive.*cosine"),
     ],

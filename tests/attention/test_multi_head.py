@@ -1,4 +1,4 @@
-"""MultiHeadAttention against Keras's layers, and what it does beyond them."""
+"""MultiHeadAttention against Keras's layers, and its other options."""
 
 import keras
 import numpy as np
@@ -17,7 +17,7 @@ LAST_IS_PADDING = np.arange(S) < np.array([[S], [S - 2]])
 
 
 def pair(*inputs, **kwargs):
-    """Keras's layer and ours with the same random weights."""
+    """Return Keras's layer and ours with the same random weights."""
     theirs = keras.layers.MultiHeadAttention(**kwargs)
     ours = ka.attention.MultiHeadAttention(**kwargs)
     theirs(*inputs), ours(*inputs)
@@ -61,7 +61,7 @@ def test_equals_keras(arguments, call):
         call = {**call}
     if "attention_mask" in call:
         drawn = random.random((B, T, S)) < 0.6
-        drawn[:, np.arange(T), np.arange(T)] = True  # no row is empty, also under a window
+        drawn[:, np.arange(T), np.arange(T)] = True  # no row is empty, even with a window
         call = {"attention_mask": drawn}
     assert_same(theirs, ours, QUERY, VALUE, **call)
 
@@ -86,7 +86,7 @@ def test_equals_keras_over_axes(axes):
 
 
 def test_mask_over_one_of_two_axes():
-    """Each of the sequences along the other axis has its own mask, or all share one."""
+    """Give each sequence along the other axis its own mask, or all the same."""
     x = random.normal(size=(B, 3, 5, D)).astype("float32")
     layer = ka.attention.MultiHeadAttention(N, H, attention_axes=2)
     own = random.random((B, 3, 5, 5)) < 0.7
@@ -114,7 +114,7 @@ def test_equals_keras_grouped_queries(groups):
 
 @pytest.mark.parametrize("score", ["additive", "concat", "squared_distance", "bilinear", "cosine"])
 def test_query_head_uses_key_head_of_its_group(score):
-    """Head h attends with key and value head h // group, for every score."""
+    """Check for every score that head h uses key and value head h // group."""
     grouped = ka.attention.MultiHeadAttention(6, H, num_key_value_heads=2, score=score)
     whole = ka.attention.MultiHeadAttention(6, H, score=score)
     grouped(QUERY, VALUE), whole(QUERY, VALUE)
@@ -129,7 +129,7 @@ def test_query_head_uses_key_head_of_its_group(score):
 
 @pytest.mark.parametrize("groups", [1, 2, 3])
 def test_grouped_queries_equal_the_definition(groups):
-    """Loops over heads, of which head h takes keys and values of h // (N / K)."""
+    """Loop over heads. Head h uses keys and values of h // (N / K)."""
     layer = ka.attention.MultiHeadAttention(6, H, value_dim=4, num_key_value_heads=groups)
     layer.build(QUERY.shape, VALUE.shape)
     definition.randomize(layer)
@@ -167,7 +167,7 @@ def test_fully_masked_rows_have_zero_gradients(dtype):
 
 
 def test_attention_keeps_the_mask_on_its_input_tensor():
-    """Two attentions on one masked tensor: in Keras the second attends to padding."""
+    """Attend twice to one masked tensor. In Keras the second layer attends to padding."""
     ids = keras.Input((None,), dtype="int32")
     x = keras.layers.Embedding(20, D, mask_zero=True)(ids)
     layers = [ka.attention.MultiHeadAttention(N, H) for _ in range(2)]
@@ -191,15 +191,15 @@ def test_symbolic_weights_have_the_shape_of_eager_weights():
 
 @pytest.mark.parametrize("size", [-3e4, 3e4])
 def test_large_float16_scores_neither_leak_nor_overflow(size):
-    """Float16 scores near the end of their range: the mask still wins, and rows sum to one."""
+    """Use scores near the largest float16."""
     weights = ka.normalizers.Softmax()(
         np.full((1, 1, 2, 4), size, "float16"), mask=np.array([True, True, False, False])
     )
     np.testing.assert_allclose(weights, [[[[0.5, 0.5, 0, 0]] * 2]], atol=1e-3)
 
 
-def test_rows_emptied_by_two_masks_together_are_zero():
-    """Left padding and a causal mask: neither empties a row alone."""
+def test_rows_emptied_by_two_masks_are_zero():
+    """Combine left padding and a causal mask."""
     layer = ka.attention.MultiHeadAttention(N, H, mask="causal", use_bias=False)
     padding = np.array([[False, False, True, True, True]] * B)
     output, weights = layer(QUERY, QUERY, value_mask=padding, return_attention_scores=True)
@@ -226,7 +226,6 @@ def test_window_of_one_attends_only_to_itself():
 
 
 def test_gate_and_window_both_affect_the_output():
-    """Gate and window reach the output: changing them changes it."""
     layer = ka.attention.MultiHeadAttention(N, H, use_gate=True, sliding_window=1)
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(layer(QUERY, QUERY) ** 2)
@@ -262,8 +261,8 @@ def test_true_means_may_attend_in_every_mask():
 
 
 @pytest.mark.parametrize("function", [lambda f: f, tf.function], ids=["eager", "tf.function"])
-def test_implicit_masks_count_under_tf_function_and_dropout(function):
-    """Keras issues 17655 and 23038: masks lost in graph code, or on the path with dropout."""
+def test_implicit_masks_apply_under_tf_function_and_with_dropout(function):
+    """Test for Keras issues 17655 and 23038: masks lost in graphs or with dropout."""
     table = keras.layers.Embedding(20, D, mask_zero=True)
     layer = ka.attention.MultiHeadAttention(N, H, dropout=0.5)
 
@@ -278,8 +277,8 @@ def test_implicit_masks_count_under_tf_function_and_dropout(function):
     )
 
 
-def test_weights_asked_for_are_those_used():
-    """In Keras, returning the weights selects another code path and changes the output."""
+def test_returning_weights_does_not_change_the_output():
+    """Compare outputs with and without weights, which differ in Keras."""
     layer = ka.attention.MultiHeadAttention(N, H)
     with_weights, _ = layer(QUERY, VALUE, value_mask=LAST_IS_PADDING, return_attention_scores=True)
     np.testing.assert_array_equal(layer(QUERY, VALUE, value_mask=LAST_IS_PADDING), with_weights)
@@ -287,9 +286,9 @@ def test_weights_asked_for_are_those_used():
 
 @pytest.mark.parametrize("slots", [0, 2])
 def test_dropout_does_not_change_masks_or_returned_weights(slots):
-    """Values that are one-hot bring the weights that met them to the output.
+    """Use one-hot values, so that the output shows the dropped weights.
 
-    What is returned is what Keras returns, the weights before dropout.
+    As in Keras, the returned weights are those before dropout.
     """
     share, length = 0.4, 40
     keys = length + slots
@@ -303,7 +302,7 @@ def test_dropout_does_not_change_masks_or_returned_weights(slots):
     layer.output_dense.kernel.assign(np.eye(keys)[None])
     if slots:
         layer._structures.slots.values.assign(np.eye(keys)[length:, None])
-    mask = np.tri(length, k=-1, dtype=bool)  # the first query has no token to see
+    mask = np.tri(length, k=-1, dtype=bool)  # the first query sees no token
     met, weights = layer(
         queries, values, attention_mask=mask[None], training=True, return_attention_scores=True
     )
@@ -311,14 +310,14 @@ def test_dropout_does_not_change_masks_or_returned_weights(slots):
     mask = np.pad(mask, [(0, 0), (0, slots)], constant_values=True)
     assert np.all(met[~mask] == 0) and np.all(weights[~mask] == 0)
     np.testing.assert_allclose(weights.sum(-1), mask.any(-1), atol=1e-6)
-    kept = met != 0
-    np.testing.assert_allclose(met[kept], weights[kept] / (1 - share), rtol=1e-5)
-    assert abs(kept[mask].mean() - (1 - share)) < 0.06
-    assert not slots or 0 < kept[:, length:].mean() < 1
+    is_kept = met != 0
+    np.testing.assert_allclose(met[is_kept], weights[is_kept] / (1 - share), rtol=1e-5)
+    assert abs(is_kept[mask].mean() - (1 - share)) < 0.06
+    assert not slots or 0 < is_kept[:, length:].mean() < 1
 
 
-def test_a_subclass_with_keras_signature_still_computes_its_own():
-    """Keras calls `_compute_attention` with these arguments; so do we."""
+def test_a_subclass_may_override_compute_attention_as_in_keras():
+    """Override `_compute_attention` with the arguments of Keras's."""
 
     class Means(ka.attention.MultiHeadAttention):
         def _compute_attention(
@@ -352,11 +351,11 @@ STRUCTURES = {
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16", "mixed_bfloat16"])
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_masks_are_exact_in_every_structure(name, dtype):
-    """Zero weight where masked, a mask for each head; finite gradients, rows without keys too."""
+    """Mask each head differently, with empty rows, and check weights and gradients."""
     arguments = STRUCTURES[name]
     layer = ka.attention.MultiHeadAttention(N, H, dtype=dtype, **arguments)
     layer.build(QUERY.shape, VALUE.shape)
-    definition.randomize(layer, scale=0.2)  # no weight below what float16 holds
+    definition.randomize(layer, scale=0.2)  # no weight underflows in float16
     mask = random.random((B, N, T, S)) < 0.5
     mask[0, :, 1] = False
     with tf.GradientTape() as tape:
@@ -369,7 +368,7 @@ def test_masks_are_exact_in_every_structure(name, dtype):
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
-def test_padding_changes_nothing_in_any_structure(name):
+def test_padding_does_not_change_outputs_in_any_structure(name):
     layer = ka.attention.MultiHeadAttention(N, 10, position="rotary", **STRUCTURES[name])
     layer.build(QUERY.shape, VALUE.shape)
     definition.randomize(layer)
@@ -383,7 +382,7 @@ def test_structures_in_slices_equal_dense_with_gradients(name, kernel):
     arguments = dict(STRUCTURES[name], mask=ka.masks.Window(9) | ka.masks.Global(2))
     x = tf.Variable(random.normal(size=(2, 200, D)).astype("float32"))
     padding = np.arange(200) < np.array([[200], [120]])
-    found, weights = [], None
+    results, weights = [], None
     for way in ("dense", kernel):
         layer = ka.attention.MultiHeadAttention(N, H, implementation=way, **arguments)
         layer.build(x.shape, x.shape)
@@ -392,16 +391,16 @@ def test_structures_in_slices_equal_dense_with_gradients(name, kernel):
             output = layer(x, x, value_mask=padding)
             loss = tf.reduce_sum(output**2)
         weights = [x, *(w.value for w in layer.trainable_weights)]
-        found.append([output, *tape.gradient(loss, weights)])
+        results.append([output, *tape.gradient(loss, weights)])
     names = ["output", "x", *(w.path for w in layer.trainable_weights)]
-    for name, ours, theirs in zip(names, *found, strict=True):
+    for name, ours, theirs in zip(names, *results, strict=True):
         scale = max(1.0, np.abs(np.asarray(theirs)).max())
         np.testing.assert_allclose(ours, theirs, atol=2e-5 * scale, err_msg=name)
 
 
 @pytest.mark.slow
 def test_all_structures_train_in_mixed_precision():
-    """A few steps lower the loss, change every weight, and give no NaN."""
+    """Check that a few steps lower the loss, change every weight, and give no NaN."""
     x = keras.Input((None, D))
     arguments = dict(STRUCTURES["all"], use_gate=True, dropout=0.1, mask="causal")
     layer = ka.attention.MultiHeadAttention(N, 10, **arguments, dtype="mixed_float16")
@@ -479,7 +478,7 @@ def test_refuses_at_construction(arguments, message):
         ka.attention.MultiHeadAttention(**arguments)
 
 
-def test_refuses_axes_that_are_not_there():
+def test_refuses_missing_axes():
     layer = ka.attention.MultiHeadAttention(2, 4, attention_axes=3)
     with pytest.raises(ValueError, match=r"attention_axes=\(3,\).*rank 4"):
         layer(np.ones((2, 3, 4, 5)), np.ones((2, 3, 4, 5)))
@@ -499,18 +498,18 @@ def test_flash_attention_is_an_argument_as_in_keras():
 
 
 @pytest.mark.tensorflow
-def test_flash_attention_that_is_asked_for_is_not_dropped():
+def test_requested_flash_attention_is_an_error_if_impossible():
     x = np.ones((2, 5, 8), "float32")
     layer = ka.attention.MultiHeadAttention(2, 4, flash_attention=True)
-    with pytest.raises(ValueError, match="flash_attention=True.*tensorflow has no attention of it"):
+    with pytest.raises(ValueError, match="flash_attention=True.*tensorflow has no att"):
         layer(x, x)
-    with pytest.raises(ValueError, match="flash_attention=True.*tensorflow has no attention of it"):
+    with pytest.raises(ValueError, match="flash_attention=True.*tensorflow has no att"):
         ka.attention.explain(layer, 5)
     with pytest.raises(ValueError, match="Returning attention scores is not supported when flash"):
         layer(x, x, return_attention_scores=True)
 
 
-def test_keras_can_be_told_to_have_no_flash_attention():
+def test_keras_can_disable_flash_attention():
     keras.config.disable_flash_attention()
     try:
         layer = ka.attention.MultiHeadAttention(2, 4)

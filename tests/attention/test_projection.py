@@ -1,4 +1,4 @@
-"""Layers with projections of their own: what LoRA and quantization make of them."""
+"""LoRA and quantization of layers with projections of their own."""
 
 import keras
 import numpy as np
@@ -32,7 +32,7 @@ def case(request):
 
 
 def adapted(case, **kwargs):
-    """A model of one layer with LoRA that has learned something, and the layer."""
+    """Return a model of one layer with trained LoRA matrices, and the layer."""
     layer = case.make()
     model = case.model(layer)
     layer.enable_lora(2, **kwargs)
@@ -44,19 +44,19 @@ def adapted(case, **kwargs):
 
 
 def gradients_of(layer, case):
-    """Name of a trainable weight -> the largest number in its gradient."""
+    """Return the largest number in the gradient of each trainable weight, by path."""
     weights = layer.trainable_weights
     upstream = np.random.default_rng(1).normal(size=(2, 5, D)).astype("float32")
 
     def loss():
         return keras.ops.sum(keras.ops.multiply(case.call(layer, case.arrays()), upstream))
 
-    _, found = gradients.value_and_gradients(loss, variables=weights)
-    found = [0.0 if g is None else keras.ops.convert_to_numpy(g) for g in found]
-    return {w.path: float(np.abs(g).max()) for w, g in zip(weights, found, strict=True)}
+    _, values = gradients.value_and_gradients(loss, variables=weights)
+    values = [0.0 if g is None else keras.ops.convert_to_numpy(g) for g in values]
+    return {w.path: float(np.abs(g).max()) for w, g in zip(weights, values, strict=True)}
 
 
-def test_lora_begins_where_the_layer_is_and_learns(case):
+def test_new_lora_changes_no_output_and_has_gradients(case):
     layer = case.make()
     model, arrays = case.model(layer), case.arrays()
     before = keras.ops.convert_to_numpy(model(arrays))
@@ -70,7 +70,7 @@ def test_lora_begins_where_the_layer_is_and_learns(case):
 
 
 @pytest.mark.slow
-def test_layers_with_lora_are_saved_with_what_was_learned(case, tmp_path):
+def test_layers_are_saved_with_their_trained_lora(case, tmp_path):
     model, layer = adapted(case)
     arrays = case.arrays()
     expected = keras.ops.convert_to_numpy(model(arrays))
@@ -90,7 +90,7 @@ def test_layers_with_lora_are_saved_with_what_was_learned(case, tmp_path):
     np.testing.assert_allclose(copy(arrays), expected, atol=1e-5)
 
 
-def test_a_loaded_attention_goes_on_learning(tmp_path):
+def test_a_loaded_attention_with_lora_can_train(tmp_path):
     case = LAYERS["multi-head"]
     model, layer = adapted(case)
     model.save(tmp_path / "model.keras")
@@ -100,7 +100,7 @@ def test_a_loaded_attention_goes_on_learning(tmp_path):
     assert len(learning) == 5 and min(learning) > 0
 
 
-def test_lora_of_some_projections():
+def test_lora_for_some_projections():
     _, layer = adapted(LAYERS["multi-head"], targets=["query", "value"], lora_alpha=4)
     entry = {"lora_rank": 2, "lora_alpha": 4}
     assert layer.get_config()["projections"] == {"query": entry, "value": entry}
@@ -120,7 +120,7 @@ def test_enable_lora_refuses_unbuilt_layers_and_unknown_targets():
     assert not layer.query_dense.lora_enabled
 
 
-def test_quantized_layers_take_lora(tmp_path):
+def test_quantized_layers_accept_lora(tmp_path):
     case = LAYERS["multi-head"]
     layer = case.make()
     model, arrays = case.model(layer), case.arrays()
@@ -133,18 +133,18 @@ def test_quantized_layers_take_lora(tmp_path):
     assert np.abs(expected - before).max() > 1e-3
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
-    kept = loaded.get_layer(layer.name).query_dense
-    assert kept.quantization_mode == "int8" and kept.lora_enabled
+    query_dense = loaded.get_layer(layer.name).query_dense
+    assert query_dense.quantization_mode == "int8" and query_dense.lora_enabled
     np.testing.assert_allclose(loaded(arrays), expected, atol=0.05)
 
 
-def test_a_layer_that_nothing_has_changed_says_nothing_of_its_projections(case):
+def test_the_config_of_an_unchanged_layer_has_no_projections(case):
     layer = case.make()
     case.model(layer)
     assert "projections" not in layer.get_config()
 
 
-def test_subclasses_of_projections_are_not_quantized_unasked():
+def test_quantize_refuses_subclasses_of_projections():
     class Doubled(ka.attention.HeadProjection):
         def call(self, inputs, training=None):
             return 2 * super().call(inputs, training)
@@ -186,7 +186,7 @@ def test_quantized_weights_and_outputs_equal_those_of_keras():
     ],
     ids=["multi-head", "latent"],
 )
-def test_quantized_models_generate_what_reading_anew_gives(make):
+def test_quantized_models_generate_the_same_with_and_without_a_cache(make):
     tokens = keras.Input((None,), dtype="int32")
     x = ka.blocks.TokenEmbedding(20, 16)(tokens)
     x = ka.blocks.EncoderBlock(make(), ka.blocks.FeedForward(16))(x)
@@ -198,9 +198,9 @@ def test_quantized_models_generate_what_reading_anew_gives(make):
         weight.assign(random.normal(size=weight.shape, scale=scale) + ("gamma" in weight.path))
     contract.quantize(model, "int8")
     ids = np.array([[5, 7, 11], [3, 2, 9]])
-    found = ka.generation.generate(model, ids, 6)
+    generated = ka.generation.generate(model, ids, 6)
     for _ in range(6):
-        logits = keras.ops.convert_to_numpy(model(ids))[:, -1, 1:]  # 0, padding, is never chosen
+        logits = keras.ops.convert_to_numpy(model(ids))[:, -1, 1:]  # padding, 0, is never generated
         ids = np.concatenate([ids, 1 + logits.argmax(axis=1)[:, None]], axis=1)
-    np.testing.assert_array_equal(found, ids[:, 3:])
-    assert len(np.unique(found)) > 2  # not one token over and over
+    np.testing.assert_array_equal(generated, ids[:, 3:])
+    assert len(np.unique(generated)) > 2  # not always the same token

@@ -1,4 +1,4 @@
-"""RealFormer: scores that travel from layer to layer."""
+"""RealFormer: a layer adds the scores of the layer below."""
 
 import keras
 import numpy as np
@@ -28,7 +28,7 @@ def layers(number=2, **kwargs):
 
 
 def chain(**kwargs):
-    """Two layers, the second on the scores of the first, with residuals: x -> y."""
+    """Build two layers with residuals, x -> y. The second adds the scores of the first."""
     x = keras.Input((None, D))
     first, second = (ka.attention.ResidualAttention(N, H, **kwargs) for _ in range(2))
     added, scores = first(x, x, return_raw_scores=True)
@@ -60,7 +60,7 @@ def test_equals_the_definition(groups):
     np.testing.assert_allclose(output, x, atol=1e-4)
 
 
-def test_the_first_layer_is_multi_head_attention():
+def test_the_first_layer_equals_multi_head_attention():
     (layer,) = layers(1)
     plain = ka.attention.MultiHeadAttention(N, H)
     plain.build(X.shape, X.shape)
@@ -78,7 +78,7 @@ def test_scores_over_several_axes_have_the_shape_of_the_weights():
 
 
 @pytest.mark.parametrize("flags", [(False, False), (True, False), (False, True), (True, True)])
-def test_symbolic_shapes_are_the_eager_ones(flags):
+def test_symbolic_shapes_equal_eager_shapes(flags):
     names = dict(zip(("return_attention_scores", "return_raw_scores"), flags, strict=True))
     layer = ka.attention.ResidualAttention(N, H, num_memory_slots=2)
     query, value = keras.Input((T, D)), keras.Input((7, D))
@@ -111,7 +111,7 @@ def test_a_chain_is_saved(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_a_chain_in_mixed_precision(dtype):
+def test_a_chain_computes_in_mixed_precision(dtype):
     exact, mixed = chain(), chain(dtype=f"mixed_{dtype}")
     definition.randomize(exact, scale=0.3)
     mixed.set_weights(exact.get_weights())
@@ -129,8 +129,8 @@ def test_refuses_scores_of_other_shapes(shape):
             layer(query, query, previous_scores=scores)
 
 
-def test_refuses_kernels_that_hold_no_scores():
+def test_refuses_kernels_other_than_dense():
     with pytest.raises(
-        ValueError, match="implementation='chunked'.*scores that are handed on.*dense"
+        ValueError, match="implementation='chunked'.*ResidualAttention need the dense"
     ):
         ka.attention.ResidualAttention(N, H, implementation="chunked")

@@ -1,4 +1,4 @@
-"""Segment-level recurrence against its definition, the full pass, and the files it exports to."""
+"""Segment recurrence against its definition, the full pass, and exported files."""
 
 import keras
 import numpy as np
@@ -16,7 +16,7 @@ SEGMENTS = random.normal(size=(4, B, T, D)).astype("float32")
 
 
 def recurrent(memory_length=M, **arguments):
-    """One self-attention that remembers; what it is called on is the text itself."""
+    """Build one self-attention with a memory, which is called on the text itself."""
     x = keras.Input((None, D))
     padding = keras.Input((None,), dtype="bool")
     layer = ka.attention.MultiHeadAttention(N, H, **arguments)
@@ -33,7 +33,7 @@ def labeler(**arguments):
 
 
 def run(layer, segments, memory=None):
-    """The outputs for one segment after another, and the memory after the last."""
+    """Return the outputs for all segments in order, and the last memory."""
     outputs = []
     for segment in segments:
         output, memory = layer(segment, memory)
@@ -42,10 +42,10 @@ def run(layer, segments, memory=None):
 
 
 def test_equals_the_definition():
-    """The newest M hidden states of each row stand before the segment; padding is none of them."""
+    """Put the newest M hidden states of each row, without padding, before the segment."""
     layer, attention = recurrent(mask="causal", position="alibi")
     padding = random.random((len(SEGMENTS), B, T)) < 0.7
-    padding[0, 0] = False  # nothing to remember of this one
+    padding[0, 0] = False  # only padding
     project = [np.asarray(w, "float64") for w in attention.get_weights()]
     (wq, bq, wk, bk, wv, bv, wo, bo), slopes = project, ka.positions.alibi.compute_slopes(N)
     memory, past = None, [np.zeros((0, D))] * B
@@ -87,7 +87,7 @@ def test_equals_the_definition():
     ),
     ids=str,
 )
-def test_a_memory_of_everything_gives_the_full_pass(lengths, mask, position):
+def test_a_memory_of_all_tokens_equals_the_full_pass(lengths, mask, position):
     model = labeler(position=position, mask=mask)
     tokens = random.integers(1, 20, size=(B, sum(lengths)))
     segments = np.split(tokens, np.cumsum(lengths)[:-1], axis=1)
@@ -96,8 +96,8 @@ def test_a_memory_of_everything_gives_the_full_pass(lengths, mask, position):
 
 
 @pytest.mark.slow
-def test_each_layer_adds_to_how_far_the_model_sees():
-    """With L layers and a memory of M tokens, the farthest seen is L · M back (section 3.2)."""
+def test_each_layer_extends_the_range_of_the_model():
+    """Check that L layers with M tokens of memory see L · M tokens back (section 3.2)."""
     model = labeler(position="alibi")
     layer = ka.attention.SegmentRecurrence(model, 4)
     tokens = random.integers(1, 20, size=(1, 16))
@@ -109,11 +109,11 @@ def test_each_layer_adds_to_how_far_the_model_sees():
 
 
 @pytest.mark.slow
-def test_a_short_row_goes_on_where_it_stopped():
-    """A batch of rows of different lengths, padded at the end, equals single rows."""
+def test_a_short_row_continues_after_its_last_token():
+    """Compare a batch of rows padded at the end with single rows."""
     model = labeler(position="rotary")
     layer = ka.attention.SegmentRecurrence(model, 6)
-    lengths = [[3, 5], [5, 1], [2, 4]]  # of each segment, in each row
+    lengths = [[3, 5], [5, 1], [2, 4]]  # for each segment and row
     rows = [random.integers(1, 20, size=sum(row)) for row in zip(*lengths, strict=True)]
     alone = []
     for row, cuts in zip(rows, zip(*lengths, strict=True), strict=True):
@@ -130,7 +130,7 @@ def test_a_short_row_goes_on_where_it_stopped():
             np.testing.assert_allclose(output[b, :count], alone[b][step][0], atol=1e-4)
 
 
-def test_padding_in_front_is_not_remembered():
+def test_padding_in_front_is_not_stored():
     layer = ka.attention.SegmentRecurrence(labeler(position="rotary"), 6)
     _, left = layer(np.array([[0, 0, 3, 4, 5]]))
     _, short = layer(np.array([[3, 4, 5]]))
@@ -170,11 +170,11 @@ def test_the_gradient_stops_at_the_memory():
     without = tape.gradient(loss, weights)
     for a, b in zip(through, constant, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-4, rtol=1e-4)
-    assert not np.allclose(through[2], without[2], atol=1e-3)  # keys are made of the memory, too
+    assert not np.allclose(through[2], without[2], atol=1e-3)  # the memory has keys too
 
 
 @pytest.mark.parametrize("shape", [(T, T), (B, T, T), (B, N, T, T), (B, 1, 1, T), (B, T, 1)])
-def test_a_mask_of_the_segment_hides_no_memory(shape):
+def test_a_mask_of_the_segment_shows_the_memory(shape):
     x = keras.Input((None, D))
     mask = keras.Input(batch_shape=shape, dtype="bool")
     layer = ka.attention.MultiHeadAttention(N, H)
@@ -194,23 +194,23 @@ def test_a_mask_of_the_segment_hides_no_memory(shape):
 
 
 @pytest.mark.slow
-def test_positions_that_are_given_place_the_memory_before_them():
+def test_the_memory_has_the_positions_before_explicit_ones():
     x, where = keras.Input((None, D)), keras.Input((None,), dtype="int32")
     block = ka.blocks.EncoderBlock(
         ka.attention.MultiHeadAttention(N, H, mask="causal", position=["rotary", "alibi"]),
         ka.blocks.FeedForward(10),
     )
-    given = keras.Model([x, where], block(x, positions=where))
+    with_positions = keras.Model([x, where], block(x, positions=where))
     plain = keras.Model(x, block(x))
     memory = also = None
     for step, segment in enumerate(SEGMENTS):
         output, memory = ka.attention.SegmentRecurrence(plain, M)(segment, memory)
-        places = np.tile(np.arange(step * T, (step + 1) * T), (B, 1))
-        placed, also = ka.attention.SegmentRecurrence(given, M)([segment, places], also)
+        steps = np.tile(np.arange(step * T, (step + 1) * T), (B, 1))
+        placed, also = ka.attention.SegmentRecurrence(with_positions, M)([segment, steps], also)
         np.testing.assert_allclose(placed, output, atol=1e-4)
 
 
-def test_a_causal_mask_asked_for_in_the_call_counts_from_the_segment():
+def test_use_causal_mask_counts_from_the_segment():
     x = keras.Input((None, D))
     asked = ka.attention.MultiHeadAttention(N, H)
     model = keras.Model(x, asked(x, x, use_causal_mask=True))
@@ -219,7 +219,7 @@ def test_a_causal_mask_asked_for_in_the_call_counts_from_the_segment():
     np.testing.assert_allclose(np.concatenate(outputs, axis=1), model(text), atol=1e-4)
 
 
-def test_cross_attention_remembers_nothing():
+def test_cross_attention_has_no_memory():
     x, y = keras.Input((None, D)), keras.Input((None, D))
     own = ka.attention.MultiHeadAttention(N, H, name="own")
     cross = ka.attention.MultiHeadAttention(N, H, name="cross")
@@ -245,10 +245,10 @@ def test_recorded_attention_maps_cover_the_memory():
     with ka.visualization.record_attention(model) as maps:
         layer(np.ones((B, T), "int32"))
     assert {w.shape for w in maps.values()} == {(B, 2, T, M + T)}
-    assert np.all(np.asarray(maps["block_0/attention"])[..., :M] == 0)  # nothing there yet
+    assert np.all(np.asarray(maps["block_0/attention"])[..., :M] == 0)  # the memory is empty
 
 
-def test_the_model_stays_as_it_is():
+def test_the_model_does_not_change():
     model = labeler(position="rotary")
     tokens = random.integers(1, 20, size=(B, T))
     before = np.asarray(model(tokens))
@@ -268,11 +268,11 @@ def test_explicit_memory_is_saved_and_loaded(tmp_path):
 
 
 TOKENS = random.integers(1, 20, size=(3, 2, 5)).astype("int32")
-TOKENS[1, 0, 3:] = 0  # a row that is short in the middle of its text
+TOKENS[1, 0, 3:] = 0  # a short row in the middle of a text
 
 
 def explicit(call, segments, rows=2):
-    """The logits of one segment after another; `call` is a model, or a file loaded."""
+    """Return the logits of all segments in order. `call` is a model or a loaded file."""
     memory = {f"block_{i}_attention_hidden": np.zeros((rows, 6, 8), "float32") for i in (0, 1)}
     memory |= {f"block_{i}_attention_num_hidden": np.zeros(rows, "int32") for i in (0, 1)}
     logits = []
@@ -310,19 +310,19 @@ def test_exported_files_equal_the_model_over_segments(tmp_path, quantization):
 
 
 @pytest.mark.slow
-def test_a_memory_that_the_layer_keeps_equals_an_explicit_one():
+def test_a_stored_memory_equals_an_explicit_one():
     model = labeler(position="rotary")
-    kept = ka.attention.with_memory(model, 6, batch_size=2)
+    stateful = ka.attention.with_memory(model, 6, batch_size=2)
     expected = explicit(ka.attention.with_memory(model, 6), TOKENS)
     for _ in range(2):
         for tokens, logits in zip(TOKENS, expected, strict=True):
-            np.testing.assert_allclose(kept(tokens), logits, atol=1e-5)
-        kept.get_layer("recurrence").reset_state()
-    assert [id(w) for w in kept.trainable_weights] == [id(w) for w in model.trainable_weights]
+            np.testing.assert_allclose(stateful(tokens), logits, atol=1e-5)
+        stateful.get_layer("recurrence").reset_state()
+    assert [id(w) for w in stateful.trainable_weights] == [id(w) for w in model.trainable_weights]
 
 
 @pytest.mark.slow
-def test_a_kept_memory_is_saved_and_loaded(tmp_path):
+def test_a_stored_memory_is_saved_and_loaded(tmp_path):
     model = ka.attention.with_memory(labeler(position="rotary"), 6, batch_size=2)
     model(TOKENS[0])
     model.save(tmp_path / "model.keras")
@@ -368,11 +368,11 @@ def test_models_of_several_inputs_and_outputs_keep_their_names():
         "look_hidden": np.zeros((B, 3, 8), "float32"),
         "look_num_hidden": np.zeros(B, "int32"),
     }
-    for given in (outputs, {"first": outputs[0], "second": outputs[1]}):
-        found = ka.attention.with_memory(keras.Model(ids, given), 3)({**tokens, **memory})
-        names = list(given) if isinstance(given, dict) else ["a", "b"]
-        assert set(found) == {*names, *memory}
-        assert found[names[1]].shape == (B, T, 3)
+    for model_outputs in (outputs, {"first": outputs[0], "second": outputs[1]}):
+        results = ka.attention.with_memory(keras.Model(ids, model_outputs), 3)({**tokens, **memory})
+        names = list(model_outputs) if isinstance(model_outputs, dict) else ["a", "b"]
+        assert set(results) == {*names, *memory}
+        assert results[names[1]].shape == (B, T, 3)
     taken = keras.Model(ids, {"look_hidden": x})
     with pytest.raises(ValueError, match="both have the name look_hidden"):
         ka.attention.with_memory(taken, 3)
@@ -420,9 +420,9 @@ def test_a_scope_is_for_one_call_of_the_model():
 
 
 def showing(rng, rows, back, segments=4, length=4, symbols=7):
-    """Segments that begin with a symbol, int (segments, rows, length).
+    """Return segments that begin with a symbol, int (segments, rows, length), and answers.
 
-    With them the answers, one for each segment from `back` on: the symbol shown `back` ago.
+    The answer for a segment from `back` on is the symbol `back` segments before.
     """
     tokens = np.full((segments, rows, length), symbols + 1, "int32")
     tokens[..., 0] = rng.integers(1, symbols + 1, size=(segments, rows))
@@ -430,7 +430,7 @@ def showing(rng, rows, back, segments=4, length=4, symbols=7):
 
 
 def learn(memory_length, back=2, steps=80):
-    """The share of answers, not seen in training, that a small model gets right afterwards."""
+    """Train a small model, and return its share of right answers on new segments."""
     keras.utils.set_random_seed(0)
     sizes = dict(num_layers=1, num_heads=2, hidden_dim=32, intermediate_dim=32, dropout=0.0)
     model = ka.models.sequence_labeler(9, 8, **sizes, mask="causal", position="rotary")
@@ -446,22 +446,22 @@ def learn(memory_length, back=2, steps=80):
         return tf.stack(logits[back:])
 
     @tf.function
-    def step(tokens, wanted):
+    def step(tokens, labels):
         with tf.GradientTape() as tape:
-            loss = loss_of(wanted, answers(tf.unstack(tokens)))
+            loss = loss_of(labels, answers(tf.unstack(tokens)))
         weights = model.trainable_variables
         optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
 
     rng = np.random.default_rng(0)
     for _ in range(steps):
         step(*showing(rng, 32, back))
-    tokens, wanted = showing(rng, 200, back)
-    return np.mean(np.argmax(answers(tokens), axis=-1) == wanted)
+    tokens, labels = showing(rng, 200, back)
+    return np.mean(np.argmax(answers(tokens), axis=-1) == labels)
 
 
 @pytest.mark.sweep
 def test_memory_helps():
-    """What was shown two segments ago is learned with a memory that reaches there, else not."""
+    """Learn the symbol two segments ago, with a memory that is long enough and one that is not."""
     assert learn(memory_length=12) > 0.95
     assert learn(memory_length=2) < 0.35  # chance is 1 in 7
 
@@ -483,7 +483,7 @@ def test_earlier_training_does_not_change_the_measured_segment_loss():
     np.testing.assert_allclose(measured, float(expected), rtol=1e-5)
 
 
-def test_a_batch_that_the_model_fixes_stays_fixed():
+def test_a_fixed_batch_size_stays_fixed():
     x = keras.Input(batch_shape=(2, 5, D))
     model = keras.Model(x, ka.attention.MultiHeadAttention(N, H)(x, x))
     segmented = ka.attention.with_memory(model, memory_length=3)

@@ -1,6 +1,6 @@
-"""Tests on JAX and PyTorch, and beside packages of those; what cannot run is not collected.
+"""Tests on JAX and PyTorch, and beside packages of those. Files that cannot run are not collected.
 
-A file that is named on pytest's command line is collected in any case.
+A file on pytest's command line is always collected.
 """
 
 import importlib.util

@@ -1,4 +1,4 @@
-"""A process of several that train a model together; run as a program, writes its weights.
+"""One of several processes that train a model together. As a program it writes its weights.
 
 python -m tests.backends.distributed_torch RANK PROCESSES FOLDER
 """
@@ -18,7 +18,7 @@ SIZE = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=16, dropou
 
 
 def draw_batch():
-    """Ids (6, 8) of which the rows of one process have one or two, the others nearly all."""
+    """Return ids (6, 8). The rows of one process have one or two, the other rows nearly all."""
     ids = np.random.default_rng(0).integers(1, VOCABULARY, (ROWS, LENGTH)).astype("int32")
     for row, ids_of_row in enumerate(ids):
         ids_of_row[1 + row % 3 if row % 2 else LENGTH - row % 3 :] = 0
@@ -58,7 +58,7 @@ CASES = {make.__name__: make for make in (labeler, weighted_sum, chunked_languag
 
 
 def train(make, rank, processes):
-    """The losses of three steps, a loss without gradient, and the weights at the end."""
+    """Return the losses of three steps, a loss without gradient, and the weights at the end."""
     keras.utils.set_random_seed(0)
     model, compute_loss, x, y = make(draw_batch())
     x, y = (torch.from_numpy(each[rank::processes]) for each in (x, y))
@@ -72,7 +72,7 @@ def train(make, rank, processes):
         optimizer.step()
         losses.append(float(loss))
     if rank == 0 and make is labeler:
-        with torch.no_grad():  # one process alone may evaluate: it waits for none
+        with torch.no_grad():  # a single process may evaluate: it does not wait
             losses.append(float(compute_loss(x[:2], y[:2], model(x[:2]))))
     return {
         "losses": np.array(losses),
@@ -81,7 +81,7 @@ def train(make, rank, processes):
 
 
 def score(rank, processes):
-    """The results of metrics that each counts the rows of its process."""
+    """Return the results of metrics. Each process counts its own rows."""
     keras.utils.set_random_seed(0)
     model, _, x, y = labeler(draw_batch())
     metrics = [

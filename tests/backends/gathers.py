@@ -1,8 +1,8 @@
-"""Gathers of a compiled training step among the devices of a layout; run as a program, prints them.
+"""Arrays that a compiled training step gathers among devices. As a program it prints them.
 
-The sizes of the batch and of its texts are those of no weight: an array that a device gathers is of
-a global batch where one of its axes is a multiple of `BATCH`, and of pairs of tokens where two are
-of `LENGTH`. Weights that are fully sharded are gathered, and are to be.
+No weight has the size of the batch or of its texts. So an array that a device gathers holds a
+global batch if one of its axes is a multiple of `BATCH`, and pairs of tokens if two are of
+`LENGTH`. Weights that are fully sharded are gathered, as they should be.
 """
 
 import json
@@ -62,23 +62,23 @@ BUILDERS = {
 
 
 def draw(name):
-    """A batch of inputs and labels."""
+    """Draw a batch of inputs and labels."""
     random = np.random.default_rng(0)
     if name == "vision":
         x = random.random((BATCH, 24, 24, 1), dtype="float32")
         return x, random.integers(0, sharded.CLASSES, BATCH)
-    ids, others = random.integers(1, sharded.VOCABULARY, (2, BATCH, LENGTH)).astype("int32")
+    ids, targets = random.integers(1, sharded.VOCABULARY, (2, BATCH, LENGTH)).astype("int32")
     ids[:, LENGTH // 2 :] *= random.integers(0, 2, (BATCH, 1))
     if name == "classifier":
         return ids, random.integers(0, sharded.CLASSES, BATCH)
     if name == "masked":
-        return {"token_ids": ids, "segment_ids": others % 2}, others
+        return {"token_ids": ids, "segment_ids": targets % 2}, targets
     if name == "spelled":
         characters = random.integers(1, 20, (BATCH, LENGTH, 5)).astype("int32")
-        return {"token_ids": ids, "character_ids": characters}, others % sharded.CLASSES
+        return {"token_ids": ids, "character_ids": characters}, targets % sharded.CLASSES
     if name in ("translator", "recurrent"):
-        return {"source_ids": ids, "target_ids": others}, others
-    return ids, others % sharded.CLASSES
+        return {"source_ids": ids, "target_ids": targets}, targets
+    return ids, targets % sharded.CLASSES
 
 
 def list_layouts(name):
@@ -88,7 +88,7 @@ def list_layouts(name):
 
 
 def compile_step(name, layout):
-    """The text of the compiled training step of a model."""
+    """Return the text of the compiled training step of a model."""
     import jax
 
     model = BUILDERS[name]()
@@ -114,7 +114,7 @@ def compile_step(name, layout):
 
 
 def find_gathers(text):
-    """The shapes of what is gathered from all devices, or exchanged among all."""
+    """Return the shapes of arrays that all devices gather or exchange."""
     pattern = r"= (\(.*?\)|\S+) (?:all-gather|all-to-all)(?:-start)?\("
     return [
         tuple(int(size) for size in sizes.split(",") if size)
@@ -124,20 +124,20 @@ def find_gathers(text):
 
 
 def is_of_tokens(shape):
-    """Whether it has a row for each text of a batch, or numbers for pairs of tokens."""
+    """Return whether an array has a row for each text of a batch, or pairs of tokens."""
     pairs = sum(size % LENGTH == 0 for size in shape) > 1 or LENGTH**2 in shape
     return pairs or any(size % BATCH == 0 for size in shape)
 
 
 def compare(name):
     """{layout: the shapes of all that is gathered, those of tokens}."""
-    found = {}
+    gathers = {}
     for layout_name, (mesh, fully_sharded) in list_layouts(name).items():
         layout = ka.distribution.RoleParallel(mesh, fully_sharded=fully_sharded)
         with layout.scope():
             gathered = find_gathers(compile_step(name, layout))
-        found[layout_name] = gathered, [shape for shape in gathered if is_of_tokens(shape)]
-    return found
+        gathers[layout_name] = gathered, [shape for shape in gathered if is_of_tokens(shape)]
+    return gathers
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Models that one backend saves and another loads; run as a program, saves them in a folder."""
+"""Models that one backend saves and another loads. As a program it saves them in a folder."""
 
 import pathlib
 import sys
@@ -52,7 +52,7 @@ def language():
 
 
 def translator():
-    """One table of tokens in three places, one of distances in two."""
+    """Build a model with one token table in three places, and one distance table in two."""
     size = dict(num_layers=2, num_heads=2, hidden_dim=12, intermediate_dim=10)
     return ka.models.encoder_decoder(30, structure="t5", **size)
 

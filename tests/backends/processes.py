@@ -15,7 +15,7 @@ import keras_attention as ka
 
 SIZE = dict(num_layers=1, num_heads=8, hidden_dim=16, intermediate_dim=32, dropout=0.1)
 PROCESSES, DEVICES, EPOCHS = 2, 4, 3
-# The mesh of each case: of batches alone, within each process, and of weights over both of them.
+# The mesh of each case. Some split batches only, some weights in a process or over both.
 LAYOUTS = {
     "translator": ({"data": 8}, False),
     "labeler": ({"data": 2, "model": 4}, True),
@@ -76,7 +76,7 @@ def compile_model(model):
 
 
 def train(name, epochs=EPOCHS, callbacks=()):
-    """Losses of a case: of training, of the development part, and what is predicted there."""
+    """Return the losses of a case in training and on the development part, and predictions."""
     keras.utils.set_random_seed(0)
     model, batches, dev = CASES[name]()
     compile_model(model)
@@ -88,7 +88,7 @@ def train(name, epochs=EPOCHS, callbacks=()):
         verbose=0,
         shuffle=False,
     )
-    # Batches of one length are predicted whole; a data set with `take` is read whole, and cut.
+    # Check that batches of one length are predicted whole, and that `take` reads a set whole.
     parts = [dev] if name in ("vision", "language") else [dev.skip(k).take(1) for k in range(2)]
     predicted = [model.predict(part, verbose=0) for part in parts]
     return {
@@ -114,26 +114,26 @@ def train_with_backup(folder, *callbacks):
 
 
 def run_stage(stage, folder, rank):
-    """What the test compares: {case: what `train` gives}, or of the last case alone."""
+    """Return the results that the test compares, {case: result of `train`}."""
     if stage == "alone":
         return {name: train(name) for name in CASES}
     if stage == "loaded":
         model = ka.distribution.load_orbax(f"{folder}/backup")
         _, _, dev = language()
-        found = {"evaluated": float(model.evaluate(dev, verbose=0))}
+        results = {"evaluated": float(model.evaluate(dev, verbose=0))}
         if keras.backend.backend() == "tensorflow":
             report = ka.export.to_litert(model, f"{folder}/model.tflite")
-            found["parity"] = max(parity.max_abs_error for parity in report.parity)
+            results["parity"] = max(parity.max_abs_error for parity in report.parity)
         else:
             model.save(f"{folder}/model.keras")
-        return found
+        return results
     if stage == "together":
-        found = {}
+        results = {}
         for name, (mesh, fully_sharded) in LAYOUTS.items():
             print(name, file=sys.stderr, flush=True)
             with ka.distribution.RoleParallel(mesh, fully_sharded=fully_sharded).scope():
-                found[name] = train(name)
-        return found
+                results[name] = train(name)
+        return results
     mesh, fully_sharded = LAYOUTS["language"]
     with ka.distribution.RoleParallel(mesh, fully_sharded=fully_sharded).scope():
         return train_with_backup(folder, *([Die()] if stage == "killed" and rank == 1 else []))

@@ -157,7 +157,7 @@ def name_parts(path, value):
     }[block][layer]
     parts = np.split(value, len(projections))
     named = zip(projections, parts, strict=True)
-    # Whisper's keys have no bias; CTranslate2 writes zeros.
+    # Whisper's keys have no bias. CTranslate2 writes zeros.
     return [
         (f"{attention}.{name}_proj.{kind}", part)
         for name, part in named
@@ -169,7 +169,7 @@ def convert_whisper(source, folder):
     """Write Whisper tiny.en of a CTranslate2 folder as a folder of Hugging Face."""
     settings = json.loads((source / "config.json").read_text())
     weights = name_whisper_weights(read_ctranslate2(source / "model.bin"))
-    places, width = weights["model.decoder.embed_positions.weight"].shape
+    positions, width = weights["model.decoder.embed_positions.weight"].shape
     special = {"decoder_start_token_id": 50257, "eos_token_id": 50256, "pad_token_id": 50256}
     special |= {"bos_token_id": 50256}
     config = {
@@ -179,7 +179,7 @@ def convert_whisper(source, folder):
         "d_model": width,
         "num_mel_bins": 80,
         "max_source_positions": len(weights["model.encoder.embed_positions.weight"]),
-        "max_target_positions": places,
+        "max_target_positions": positions,
         "activation_function": "gelu",
         "scale_embedding": False,
         "is_encoder_decoder": True,
@@ -194,7 +194,7 @@ def convert_whisper(source, folder):
         "is_multilingual": False,
         "no_timestamps_token_id": 50362,
         "return_timestamps": False,
-        "max_length": places,
+        "max_length": positions,
         **special,
     }
     sound = {

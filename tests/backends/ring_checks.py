@@ -1,4 +1,4 @@
-"""Attention in a ring beside `dense`; run as a program on eight devices."""
+"""Attention in a ring, compared with `dense`. It runs as a program on eight devices."""
 
 import re
 import sys
@@ -110,8 +110,8 @@ def attention(
 def assert_is_dense(mesh, case, tolerances=(1e-6, 3e-6), **kwargs):
     expected = attention("dense", **case, **kwargs)
     with ka.distribution.RoleParallel(mesh).scope():
-        found = attention("ring", **case, **kwargs)
-    for i, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
+        actual = attention("ring", **case, **kwargs)
+    for i, (ours, theirs) in enumerate(zip(actual, expected, strict=True)):
         scale = max(1.0, np.abs(theirs).max())
         np.testing.assert_allclose(ours, theirs, atol=tolerances[min(i, 1)] * scale, rtol=0)
 
@@ -134,7 +134,7 @@ def check_halves():
 
 
 def check_hops():
-    """Keys travel no further than the mask reaches; the first come from ahead, if any do."""
+    """Check that keys travel only as far as the mask reaches. Keys from ahead come first."""
     reach = ka.masks.Reach
     assert plan_hops(8, 10, 10) == (0, 8)
     assert plan_hops(8, 10, 10, reach(None, 0)) == (0, 8)
@@ -157,9 +157,9 @@ def refuses(message, **case):
 
 def check_what_it_cannot_is_refused():
     named = "implementation='ring' cannot compute this attention: "
-    refuses(named + "no distribution is active that splits a sequence among devices")
+    refuses(named + "no active distribution splits the sequence among devices")
     with ka.distribution.RoleParallel({"data": 8}).scope():
-        refuses(named + "no distribution is active")
+        refuses(named + "no active distribution")
     with ka.distribution.RoleParallel({"data": 2, "sequence": 4}).scope():
         refuses(named + r"Sparsemax\(\) needs all scores of a row", normalizer="sparsemax")
         refuses(named + "dropout on the weights is active", dropout=lambda weights: weights)
@@ -177,8 +177,8 @@ def check_it_is_chosen():
     layer = ka.attention.MultiHeadAttention(4, 8, mask="causal", sink=True)
     assert ka.attention.explain(layer, 64).implementation == "dense"
     with ka.distribution.RoleParallel({"data": 2, "sequence": 4}).scope():
-        said = str(ka.attention.explain(layer, 64))
-        assert said == "ring: the sequence is split among 4 devices"
+        reason = str(ka.attention.explain(layer, 64))
+        assert reason == "ring: the sequence is split among 4 devices"
         assert ka.attention.explain(layer, 62).implementation == "dense"
         for normalizer in (Sharper(), "entmax"):
             layer = ka.attention.MultiHeadAttention(4, 8, normalizer=normalizer)

@@ -1,4 +1,4 @@
-"""Tiny models trained on one device and on eight; run as a program, prints what they lost."""
+"""Tiny models trained on one device and on eight. As a program it prints their losses."""
 
 import json
 import sys
@@ -76,27 +76,27 @@ LAYOUTS = {
 
 
 def draw(name, count):
-    """Inputs and labels of `count` examples; the lengths of rows are very uneven."""
+    """Draw inputs and labels of `count` examples. The lengths of rows are very uneven."""
     random = np.random.default_rng(0)
     if name == "vision":
         x = random.random((count, 8, 8, 1), dtype="float32")
         return x, random.integers(0, CLASSES, count)
     lengths = random.integers(1, LENGTH + 1, (count, 1)) // random.integers(1, 4, (count, 1)) + 1
     tokens = random.integers(1, VOCABULARY, (2, count, LENGTH)).astype("int32")
-    ids, others = tokens * (np.arange(LENGTH) < lengths)
+    ids, targets = tokens * (np.arange(LENGTH) < lengths)
     if name == "classifier":
         return ids, random.integers(0, CLASSES, count)
     if name == "labeler":
-        return ids, np.where(ids > 0, others % CLASSES, 0)
+        return ids, np.where(ids > 0, targets % CLASSES, 0)
     if name == "masked":
-        return {"token_ids": ids, "segment_ids": np.minimum(ids, 1) * (others % 2)}, others
+        return {"token_ids": ids, "segment_ids": np.minimum(ids, 1) * (targets % 2)}, targets
     if name in ("translator", "recurrent"):
-        return {"source_ids": ids, "target_ids": others}, np.roll(others, -1, axis=1)
+        return {"source_ids": ids, "target_ids": targets}, np.roll(targets, -1, axis=1)
     return ids, np.roll(ids, -1, axis=1)
 
 
 def train(name, **stack):
-    """A model, its losses after each of three steps, and that of a batch that 8 does not divide."""
+    """Return a model, its losses in three steps, and the loss of a batch that 8 does not divide."""
     keras.utils.set_random_seed(0)
     model = BUILDERS[name](**stack)
     if name in ("classifier", "vision"):
@@ -114,15 +114,15 @@ def train(name, **stack):
 
 
 def count_split(model):
-    """How many weights no device holds whole, and how many of Adam's two numbers of each."""
+    """Return how many weights no device holds whole, and how many of Adam's two numbers of each."""
     weights = [w for w in model.weights if not w.value.sharding.is_fully_replicated]
     slots = [v for v in model.optimizer.variables if not v.value.sharding.is_fully_replicated]
     return len(weights), len(slots)
 
 
 def compare(name):
-    """{layout: losses, counts of what is split, the report as text}, "one device" first."""
-    found = {"one device": {"losses": train(name)[1]}}
+    """Return {layout: losses, counts of split weights, report as text}, "one device" first."""
+    results = {"one device": {"losses": train(name)[1]}}
     for layout_name, (mesh, fully_sharded) in LAYOUTS.items():
         layout = ka.distribution.RoleParallel(mesh, fully_sharded=fully_sharded)
         with layout.scope():
@@ -132,13 +132,13 @@ def compare(name):
         assert weights == len(report.split), str(report)
         held = sum(w.value.addressable_shards[0].data.size for w in model.weights)
         assert held == report.size_on_a_device, str(report)
-        found[layout_name] = {
+        results[layout_name] = {
             "losses": losses,
             "weights": weights,
             "slots": slots,
             "report": str(report),
         }
-    return found
+    return results
 
 
 if __name__ == "__main__":

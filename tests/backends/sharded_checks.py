@@ -1,4 +1,4 @@
-"""What a layout does with models made in other ways; run as a program on eight devices."""
+"""Layouts of models that are made in other ways. It runs as a program on eight devices."""
 
 import contextlib
 import pathlib
@@ -27,16 +27,16 @@ def refuses(message, make):
 
 def splits(layout, model):
     """{path: split} of the weights that are split, by the arrays themselves."""
-    found = {w.path: tuple(w.value.sharding.spec) for w in model.weights}
+    specs = {w.path: tuple(w.value.sharding.spec) for w in model.weights}
     reported = {row.path: row.split for row in layout.report(model).split}
-    held = {path: spec for path, spec in found.items() if any(spec)}
+    held = {path: spec for path, spec in specs.items() if any(spec)}
     assert held == reported, (held, reported)
     return held
 
 
 def check_a_mesh_of_other_size_is_refused():
     refuses(
-        r"mesh=\{'data': 2, 'model': 2\} is of 4 devices, and there are 8.*\[:4\]",
+        r"mesh=\{'data': 2, 'model': 2\} has 4 devices, but 8 are available.*\[:4\]",
         lambda: ka.distribution.RoleParallel({"data": 2, "model": 2}),
     )
     half = keras.distribution.list_devices()[:4]
@@ -46,9 +46,9 @@ def check_a_mesh_of_other_size_is_refused():
 def check_a_device_mesh_keeps_its_devices():
     """Whatever the order of its axes: the devices of one batch stay together."""
     mesh = keras.distribution.DeviceMesh((4, 2), ["model", "data"])
-    found = ka.distribution.RoleParallel(mesh).device_mesh
-    assert found.axis_names == ["data", "model"] and found.shape == (2, 4)
-    assert np.array_equal(found.devices, mesh.devices.T)
+    device_mesh = ka.distribution.RoleParallel(mesh).device_mesh
+    assert device_mesh.axis_names == ["data", "model"] and device_mesh.shape == (2, 4)
+    assert np.array_equal(device_mesh.devices, mesh.devices.T)
 
 
 def check_batches_of_any_size_follow_one_another():
@@ -67,7 +67,7 @@ def check_batches_of_any_size_follow_one_another():
 
 
 class Inner(keras.layers.Layer):
-    """Has no `build`: Keras builds what is inside by a symbolic call."""
+    """A layer without `build`: Keras builds its children by a symbolic call."""
 
     def __init__(self):
         super().__init__(name="own")
@@ -118,7 +118,7 @@ def check_a_loaded_model_is_split_as_a_new_one():
 
 
 def check_a_checkpoint_is_split():
-    """Its weights get their values long after the layers have made them; it has three heads."""
+    """Check a model that gets its weights long after its layers are made. It has three heads."""
     folder = ROOT / "tests" / "pretrained" / "checkpoints" / "gpt2"
     expected = ka.pretrained.load(folder)
     layout = ka.distribution.RoleParallel({"data": 4, "model": 2})
@@ -136,12 +136,12 @@ def check_what_was_made_before_is_reported():
     report = layout.report(model)
     assert not report.split and report.size_on_a_device == report.size
     assert {row.reason for row in report.weights} == {
-        "made before this layout was set: set it first"
+        "made before this layout was set. Set it first."
     }
 
 
 class Bare(keras.layers.Layer):
-    """A layer of a user who has said nothing about its weights."""
+    """A user's layer without `weight_axes`."""
 
     def build(self, shape):
         self.kernel = self.add_weight(name="kernel", shape=(shape[-1], 8))
@@ -152,7 +152,7 @@ class Bare(keras.layers.Layer):
 
 
 class Named(Bare):
-    """One who has."""
+    """A user's layer with `weight_axes`."""
 
     weight_axes = {"kernel": ("embed", "mlp")}
 
@@ -175,12 +175,12 @@ def check_the_same_text_is_written():
     for mesh in (TENSOR, {"data": 8}):
         keras.utils.set_random_seed(1)
         with ka.distribution.RoleParallel(mesh, fully_sharded=True).scope():
-            found = ka.generation.generate(BUILDERS["causal"](), prompt, **settings)
-        np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+            actual = ka.generation.generate(BUILDERS["causal"](), prompt, **settings)
+        np.testing.assert_array_equal(np.asarray(actual), np.asarray(expected))
 
 
 def check_a_loop_over_layers_loses_the_same():
-    """Its weights are split as those of layers in a row."""
+    """Check that its weights are split like those of layers in a row."""
     stack = dict(num_layers=2)
     expected = train("labeler", **stack)[1]
     layout = ka.distribution.RoleParallel(TENSOR, fully_sharded=True)

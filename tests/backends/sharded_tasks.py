@@ -1,4 +1,4 @@
-"""Tasks trained on one device and on eight by their recipes; run as a program on eight devices."""
+"""Tasks trained by their recipes on one device and on eight. It runs as a program."""
 
 import contextlib
 import pathlib
@@ -26,7 +26,7 @@ class Interrupt(keras.callbacks.Callback):
 
 
 def make_task():
-    """A classifier with what recipes have: a running average, lengths in buckets, a rest."""
+    """Train a classifier with averaged weights, buckets of lengths, and a smaller last batch."""
     random = np.random.default_rng(0)
     words = ["good", "fine", "bad", "poor", "so", "it", "was"]
     texts = [" ".join(random.choice(words, size=n)) for n in random.integers(1, 12, 61)]
@@ -69,11 +69,11 @@ def train_task(layout, folder=None):
 
 def check_recipes_give_the_same():
     for stopped in (False, True):
-        found = []
+        runs = []
         for layout in (contextlib.nullcontext(), make_layout(MESH, True).scope()):
             with tempfile.TemporaryDirectory() as folder:
-                found.append(train_task(layout, f"{folder}/run" if stopped else None))
-        (losses, best, weights, _), (again, best_again, weights_again, split) = found
+                runs.append(train_task(layout, f"{folder}/run" if stopped else None))
+        (losses, best, weights, _), (again, best_again, weights_again, split) = runs
         assert split > 8 and best == best_again and len(losses[0]) == 3
         np.testing.assert_allclose(again, losses, rtol=1e-5, atol=2e-6)  # kept with six digits
         for ours, theirs in zip(weights_again, weights, strict=True):
@@ -81,7 +81,7 @@ def check_recipes_give_the_same():
 
 
 def check_the_command():
-    """It trains on JAX, a process of TensorFlow exports, and the preset is of one device."""
+    """Check that a preset trained on eight devices with JAX is exported by TensorFlow on one."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "preset")
         options = dict(epochs=1, num_layers=1, num_heads=2, hidden_dim=16)
@@ -99,7 +99,7 @@ def check_too_few_devices_are_refused():
     try:
         make_layout({"data": 16})
     except ValueError as error:
-        assert re.search("of 16 devices, and there are 8 .*device_count=16", str(error)), error
+        assert re.search("needs 16 devices, and .* is 8 .*device_count=16", str(error)), error
     else:
         raise AssertionError("16 devices")
     assert make_layout({"data": 2, "model": 2}).device_mesh.shape == (2, 2)

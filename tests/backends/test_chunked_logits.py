@@ -38,21 +38,21 @@ def untied():
 
 
 def masked():
-    """With a bias of each token's logit."""
+    """Build a model with a bias for each token's logit."""
     ids = draw_tokens()
     model = ka.models.masked_language_model(VOCABULARY, **SIZE)
     return model, ids, np.where(ids % 3 == 0, ids, 0)
 
 
 def translator():
-    """A model within the model gives the logits."""
+    """Build a model whose logits come from a model inside it."""
     ids = draw_tokens()
     model = ka.models.seq2seq_transformer(VOCABULARY, VOCABULARY, **SIZE)
     return model, {"source_ids": ids[:, ::-1].copy(), "target_ids": ids}, shift(ids)
 
 
 def scaled():
-    """A bias, and a scale as T5's, beside a regularizer."""
+    """Build a model with a bias, a scale like T5's, and a regularizer."""
     tokens = keras.Input((None,), dtype="int32")
     embed = ka.blocks.TokenEmbedding(
         VOCABULARY, 8, logit_bias=True, logit_scale=8**-0.5, name="embed"
@@ -63,7 +63,7 @@ def scaled():
 
 
 def biased():
-    """A head of Keras, and no mask but that of the labels."""
+    """Build a model with a head of Keras, and no mask except the labels'."""
     tokens = keras.Input((9,), dtype="int32")
     x = keras.layers.Embedding(VOCABULARY, 8, name="embedding")(tokens)
     ids = draw_tokens()
@@ -92,18 +92,18 @@ def train(make, chunk_size=None, weights=None, loss=None):
     return logged, [keras.ops.convert_to_numpy(weight) for weight in model.weights]
 
 
-def assert_equal(found, expected):
-    assert found[0].keys() == expected[0].keys() and len(found[0]) == 6
-    for name, value in found[0].items():
+def assert_equal(actual, expected):
+    assert actual[0].keys() == expected[0].keys() and len(actual[0]) == 6
+    for name, value in actual[0].items():
         np.testing.assert_allclose(value, expected[0][name], rtol=2e-6, err_msg=name)
-    for weight, right in zip(found[1], expected[1], strict=True):
+    for weight, right in zip(actual[1], expected[1], strict=True):
         np.testing.assert_allclose(weight, right, rtol=2e-6, atol=1e-6)
 
 
 @slow_on_tensorflow
 @pytest.mark.parametrize("name", CASES)
 def test_steps_are_those_of_all_logits(name):
-    """Chunks of 2 places of each row, the last of which is cut short."""
+    """Check chunks of 2 places of each row. The last chunk is shorter."""
     weights = np.linspace(0.2, 2.0, 45, dtype="float32").reshape(5, 9) if name == "tied" else None
     expected = train(CASES[name], weights=weights)
     assert_equal(train(CASES[name], 6, weights), expected)
@@ -146,12 +146,14 @@ def test_chunked_logits_refuse_unsupported_models_and_losses():
         fitted.compile("sgd", "sparse_categorical_crossentropy")
     with pytest.raises(ValueError, match="expected a Keras loss of logits that is reduced"):
         fitted.compile("sgd", T.MaskedSparseCategoricalCrossentropy(reduction=None))
-    with pytest.raises(ValueError, match="masked_sequence_accuracy.* cannot be computed from some"):
+    with pytest.raises(
+        ValueError, match="masked_sequence_accuracy.* cannot be computed chunk by chunk"
+    ):
         fitted.compile("sgd", loss, metrics=[T.MaskedSequenceAccuracy()])
     with pytest.raises(ValueError, match="chunk_size"):
         T.ChunkedLogits(model, 0)
     classifier = ka.models.text_classifier(VOCABULARY, 2, **SIZE)
-    with pytest.raises(ValueError, match=r"text_classifier, of shape \(None, 2\), is given by"):
+    with pytest.raises(ValueError, match=r"text_classifier, of shape \(None, 2\), comes from"):
         T.ChunkedLogits(classifier)
     with pytest.raises(ValueError, match="of class TwoPasses: expected logits"):
         T.ChunkedLogits(T.with_two_passes(translator()[0]))
@@ -176,7 +178,7 @@ def test_chunked_logits_refuse_unsupported_models_and_losses():
 
 def test_it_is_for_training_alone(tmp_path):
     fitted = T.ChunkedLogits(untied()[0])
-    message = "A ChunkedLogits gives the vectors before the last layer: it is for training alone"
+    message = "A ChunkedLogits is only for training. It returns the vectors before the last"
     with pytest.raises(ValueError, match=message):
         ka.generation.generate(fitted, [[5, 7]], max_new_tokens=2)
     with pytest.raises(ValueError, match=message):
@@ -188,6 +190,6 @@ def test_it_is_for_training_alone(tmp_path):
 def test_it_is_not_exported(tmp_path):
     fitted = T.ChunkedLogits(untied()[0])
     for export, name in ((ka.export.to_litert, "a.tflite"), (ka.export.to_saved_model, "a")):
-        with pytest.raises(ValueError, match="A ChunkedLogits gives the vectors"):
+        with pytest.raises(ValueError, match="A ChunkedLogits is only for training"):
             export(fitted, tmp_path / name)
     assert not list(tmp_path.iterdir())

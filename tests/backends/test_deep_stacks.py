@@ -1,4 +1,4 @@
-"""Rematerialised blocks compute the same as others; scanned stacks need JAX."""
+"""Rematerialized blocks compute the same as plain ones. Scanned stacks need JAX."""
 
 import keras
 import numpy as np
@@ -45,7 +45,7 @@ BLOCKS = {
 
 
 def chain(kind, **kwargs):
-    """A model of two blocks that are called on padded vectors."""
+    """Build a model of two blocks, called on padded vectors."""
     keras.backend.clear_session()
     keras.utils.set_random_seed(0)
     inputs = keras.Input((T, D))
@@ -57,7 +57,7 @@ def chain(kind, **kwargs):
 
 
 def train(model, eager=False):
-    """The losses of two steps, and the state after them: weights, seeds and averages."""
+    """Return the losses of two steps, and the state after them: weights, seeds and averages."""
     model.compile(
         keras.optimizers.SGD(0.1), "mse", run_eagerly=eager, jit_compile=JAX and not eager
     )
@@ -70,17 +70,17 @@ def train(model, eager=False):
     return [float(logs["loss"]) for logs in losses], state
 
 
-def assert_same(found, expected):
-    (losses, state), (expected_losses, expected_state) = found, expected
+def assert_same(actual, expected):
+    (losses, state), (expected_losses, expected_state) = actual, expected
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-6)
     for one, other in zip(state, expected_state, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
 def assert_remat_changes_nothing(kind, **kwargs):
-    expected, found = (train(chain(kind, remat=remat), **kwargs) for remat in (False, True))
+    expected, actual = (train(chain(kind, remat=remat), **kwargs) for remat in (False, True))
     assert expected[0][0] != expected[0][1]
-    assert_same(found, expected)
+    assert_same(actual, expected)
 
 
 @slow_on_tensorflow
@@ -96,13 +96,13 @@ def test_rematerialised_blocks_lose_the_same_in_eager_mode():
 
 @slow_on_tensorflow
 def test_weights_are_read_as_they_are_kept():
-    """In mixed precision a layer's weights are cast where they are used, and not before."""
+    """Check that mixed precision casts a layer's weights where they are used, not before."""
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
-        expected, found = (train(chain("experts", remat=remat)) for remat in (False, True))
+        expected, actual = (train(chain("experts", remat=remat)) for remat in (False, True))
     finally:
         keras.config.set_dtype_policy("float32")
-    np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
+    np.testing.assert_allclose(actual[0], expected[0], rtol=1e-6)
 
 
 @slow_on_tensorflow
@@ -126,5 +126,5 @@ IDS = random.integers(1, 20, size=(B, T)).astype("int32") * (np.arange(T) < [[5]
 
 @pytest.mark.skipif(JAX, reason="JAX has it")
 def test_other_backends_refuse_to_scan():
-    with pytest.raises(ValueError, match="scan_layers=True is for JAX, and Keras runs on"):
+    with pytest.raises(ValueError, match="scan_layers=True is for JAX, but Keras runs on"):
         labeler(scan_layers=True)

@@ -13,11 +13,11 @@ from tests.stacks import make_writer
 
 
 def differentiate(model, x=IDS):
-    """A function of trained and other variables: ((loss, the others afterwards), gradients)."""
+    """Return a function of trained and other variables: ((loss, new others), gradients)."""
 
-    def lose(trained, others):
-        output, others = model.stateless_call(trained, others, x, training=True)
-        return keras.ops.mean(keras.ops.square(output)), others
+    def lose(trained, state):
+        output, state = model.stateless_call(trained, state, x, training=True)
+        return keras.ops.mean(keras.ops.square(output)), state
 
     return jax.jit(jax.value_and_grad(lose, has_aux=True))
 
@@ -40,11 +40,11 @@ def lower(model, x=IDS):
     ],
 )
 def test_a_scanned_stack_has_the_gradients_of_its_layers(kwargs):
-    expected, found = (labeler(**kwargs, scan_layers=scan) for scan in (False, True))
-    paths = [[variable.path for variable in model.weights] for model in (expected, found)]
+    expected, actual = (labeler(**kwargs, scan_layers=scan) for scan in (False, True))
+    paths = [[variable.path for variable in model.weights] for model in (expected, actual)]
     assert paths[0] == paths[1] and "block_2/attention/query/kernel" in paths[0]
     (loss, seeds), gradients = differentiate(expected)(*values(expected))
-    (found_loss, found_seeds), found_gradients = differentiate(found)(*values(found))
+    (found_loss, found_seeds), found_gradients = differentiate(actual)(*values(actual))
     np.testing.assert_allclose(found_loss, loss, rtol=1e-6)
     for one, other in zip(found_gradients, gradients, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
@@ -62,9 +62,9 @@ def test_a_scanned_decoder_gives_each_layer():
         models.append(keras.Model([x, encoded], decoder(x, encoded, each_layer=True)))
     models[1].set_weights(models[0].get_weights())
     expected = models[0]([X, X[:, :3]])
-    found = jax.jit(models[1])([X, X[:, :3]])
-    assert len(found) == len(expected) == 3
-    for one, other in zip(found, expected, strict=True):
+    actual = jax.jit(models[1])([X, X[:, :3]])
+    assert len(actual) == len(expected) == 3
+    for one, other in zip(actual, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
@@ -79,14 +79,14 @@ def test_the_program_of_a_scanned_stack_does_not_grow():
 def test_rematerialised_stacks_use_less_temporary_memory():
     text = {remat: lower(labeler(remat=remat)).as_text() for remat in (False, True)}
     assert text[True].count("optimization_barrier") >= 3 > text[False].count("optimization_barrier")
-    kept = {
+    memory = {
         remat: lower(labeler(num_layers=8, scan_layers=True, remat=remat), np.tile(IDS, (4, 8)))
         .compile()
         .memory_analysis()
         .temp_size_in_bytes
         for remat in (False, True)
     }
-    assert kept[True] < 0.5 * kept[False], kept
+    assert memory[True] < 0.5 * memory[False], memory
 
 
 def test_scanned_layers_write_record_and_are_saved_as_others(tmp_path):
@@ -99,8 +99,8 @@ def test_scanned_layers_write_record_and_are_saved_as_others(tmp_path):
     assert [w.path for w in loaded.weights] == [w.path for w in plain.weights]
     prompt = IDS[:2, :3]
     expected = ka.generation.generate(plain, prompt, max_new_tokens=4)
-    found = ka.generation.generate(loaded, prompt, max_new_tokens=4)
-    np.testing.assert_array_equal(found, expected)
+    actual = ka.generation.generate(loaded, prompt, max_new_tokens=4)
+    np.testing.assert_array_equal(actual, expected)
     maps = []
     for one in (plain, loaded):
         with ka.visualization.record_attention(one) as recorded:
@@ -119,7 +119,7 @@ def test_low_rank_changes_of_scanned_layers_are_trained():
     model = labeler(scan_layers=True)
     model.get_layer("blocks").blocks[1].feed_forward.enable_lora(2, ["output"], None)
     with pytest.raises(
-        ValueError, match="block_1 has other weights than block_0.*scan_layers=Fals"
+        ValueError, match="the weights of block_1 and block_0 differ.*scan_layers=Fals"
     ):
         lower(model)
 

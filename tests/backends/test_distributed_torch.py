@@ -13,7 +13,7 @@ from tests.conftest import ROOT
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """What one process wrote, and two: name and rank are in the names of files."""
+    """Return the files that one process wrote, and two. They are named by name and rank."""
     together, alone = tmp_path_factory.mktemp("together"), tmp_path_factory.mktemp("alone")
     command = [sys.executable, "-m", "tests.backends.distributed_torch"]
     options = dict(cwd=ROOT, stderr=subprocess.PIPE, text=True)
@@ -34,10 +34,10 @@ def test_steps_are_those_of_one_process(folders, name):
     expected = dict(np.load(alone / f"{name}-0.npz"))
     right = expected.pop("losses")[:3]
     for rank in range(2):
-        found = dict(np.load(together / f"{name}-{rank}.npz"))
-        np.testing.assert_allclose(found.pop("losses")[:3], right, rtol=1e-6)
-        assert found.keys() == expected.keys() and right[2] < right[0]
-        for path, weight in found.items():
+        actual = dict(np.load(together / f"{name}-{rank}.npz"))
+        np.testing.assert_allclose(actual.pop("losses")[:3], right, rtol=1e-6)
+        assert actual.keys() == expected.keys() and right[2] < right[0]
+        for path, weight in actual.items():
             np.testing.assert_allclose(weight, expected[path], atol=1e-6, err_msg=path)
 
 
@@ -51,13 +51,13 @@ def test_metrics_are_of_all_processes(folders):
     together, alone = folders
     expected = np.load(alone / "scores-0.npz")
     for rank in range(2):
-        found = np.load(together / f"scores-{rank}.npz")
+        actual = np.load(together / f"scores-{rank}.npz")
         for name in ("masked_sparse_categorical_accuracy", "masked_perplexity", "entity_f1"):
-            np.testing.assert_allclose(found[name], expected[name], rtol=1e-6)
+            np.testing.assert_allclose(actual[name], expected[name], rtol=1e-6)
 
 
 def test_the_guide(tmp_path):
-    text = (ROOT / "docs" / "guides" / "several-devices.md").read_text()
+    text = (ROOT / "docs" / "guides" / "several-devices-other-backends.md").read_text()
     blocks = re.findall(r"^```py\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     (code,) = [code for code in blocks if "DistributedDataParallel" in code]
     (tmp_path / "train.py").write_text(code)

@@ -1,4 +1,4 @@
-"""Programs that JAX lowers for CUDA call cuDNN's attention; they are read on any machine."""
+"""Programs that JAX lowers for CUDA call cuDNN's attention. The tests read them on any machine."""
 
 import re
 
@@ -10,6 +10,7 @@ from jax._src.cudnn import fused_attention_stablehlo as cudnn
 from keras import ops
 
 import keras_attention as ka
+from keras_attention.attention import kernels
 from tests.backends.attention_cases import CAUSAL, LENGTHS, WINDOW, B, H, K, N, T, attend
 from tests.stacks import make_writer
 
@@ -25,14 +26,14 @@ def gpu(monkeypatch):
 
 
 def lower(function, *shapes):
-    """The StableHLO of `function` and its gradient for CUDA."""
-    both = jax.value_and_grad(lambda *x: ops.sum(ops.cast(function(*x), "float32")), (0, 1, 2))
-    return jax.jit(both).trace(*shapes).lower(lowering_platforms=("cuda",)).as_text()
+    """Return the StableHLO of `function` and its gradient for CUDA."""
+    compute = jax.value_and_grad(lambda *x: ops.sum(ops.cast(function(*x), "float32")), (0, 1, 2))
+    return jax.jit(compute).trace(*shapes).lower(lowering_platforms=("cuda",)).as_text()
 
 
 def calls(program):
-    """Each call of cuDNN: its name, its kind of mask, its window, and how many heads keys have."""
-    found = []
+    """Return each call of cuDNN: name, kind of mask, window, and number of key heads."""
+    cudnn_calls = []
     for line in program.splitlines():
         name = re.search(r"__cudnn\$(\w+)", line)
         if name is None:
@@ -41,8 +42,8 @@ def calls(program):
         kind = re.search(r'"mask_type": "(\w+)"', line).group(1)
         window = int(re.search(r'"sliding_window_length": (\d+)', line).group(1))
         keys = re.search(r"\(tensor<\S+>, tensor<\d+x\d+x(\d+)x\d+xbf16>", line).group(1)
-        found.append((name.group(1), kind, window, int(keys)))
-    return found
+        cudnn_calls.append((name.group(1), kind, window, int(keys)))
+    return cudnn_calls
 
 
 def heads(dtype="bfloat16", length=T):
@@ -96,7 +97,7 @@ def test_other_masks_are_a_bias_for_all_heads(gpu, terms):
     "terms", [{"mask": WINDOW, "lengths": LENGTHS, "same": False}, {"mask": ka.masks.Window(4)}]
 )
 def test_windows_that_are_no_numbers_compute_the_band_alone(gpu, terms):
-    """Where lengths of queries and keys may differ, and where a query sees what comes after it."""
+    """Check masks that see later keys, and different lengths of queries and keys."""
     program = lower(attend(**terms), *heads(length=256))
     assert "__cudnn" not in program and "256x256x" not in program
 
@@ -121,6 +122,49 @@ def test_the_choice_says_that_flash_attention_takes_the_window(gpu):
     assert ka.attention.explain(layer, 256, positions=True).implementation == "fused"
     layer = ka.attention.MultiHeadAttention(N, H, mask=WINDOW)
     assert ka.attention.explain(layer, 256).implementation == "banded"  # float32
+
+
+LONG = 256
+MASKS = {  # flags of `explain`, and shapes of the arguments of a call
+    "none": ({}, {}),
+    "padding": ({"padding": True}, {"query_mask": (B, LONG), "value_mask": (B, LONG)}),
+    "attention mask": ({"attention_mask": True}, {"attention_mask": (B, LONG, LONG)}),
+    "segments": ({"attention_mask": True}, {"segment_ids": (B, LONG)}),
+}
+
+
+@pytest.mark.parametrize("side", [None, "right"])
+@pytest.mark.parametrize("keys", ["self", "cross"])
+@pytest.mark.parametrize("masks", MASKS)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **kwargs: ka.attention.MultiHeadAttention(N, H, **kwargs),
+        lambda **kwargs: ka.attention.LatentAttention(N, 8, 4, 4, **kwargs),  # heads of size 12
+    ],
+    ids=["multi_head", "latent"],
+)
+def test_explain_agrees_with_calls_with_windows_and_masks(
+    gpu, monkeypatch, make, masks, keys, side
+):
+    """Compare the choices, and let `dense` compute."""
+    choices, choose = [], kernels.choose
+
+    def record(*arguments):
+        choices.append(choose(*arguments))
+        return kernels.Choice("dense", "this machine has no GPU")
+
+    monkeypatch.setattr(kernels, "choose", record)
+    flags, shapes = MASKS[masks]
+    arguments = {name: ops.ones(shape, "bool") for name, shape in shapes.items()}
+    if masks == "padding" and keys == "self":
+        arguments["value_mask"] = arguments["query_mask"]
+    x = ops.ones((B, LONG, 8))
+    value = x if keys == "self" else ops.ones((B, LONG, 8))
+    layer = make(mask=WINDOW, dtype="bfloat16", padding=side)
+    layer(x, value, **arguments)
+    key_length = None if keys == "self" else LONG
+    assert choices == [ka.attention.explain(layer, LONG, key_length, **flags)]
 
 
 @pytest.mark.parametrize(
@@ -160,10 +204,10 @@ def test_models_that_promise_padding_hand_it_over(gpu, builder, mask, padding, n
     finally:
         keras.config.set_dtype_policy("float32")
     weights = [x.value for x in model.trainable_variables]
-    others = [x.value for x in model.non_trainable_variables]
+    state = [x.value for x in model.non_trainable_variables]
 
     def loss(weights, ids):
-        outputs, _ = model.stateless_call(weights, others, ids)
+        outputs, _ = model.stateless_call(weights, state, ids)
         return ops.sum(ops.cast(outputs, "float32"))
 
     ids = jax.ShapeDtypeStruct((B, T), "int32")

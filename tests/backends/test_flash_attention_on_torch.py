@@ -13,15 +13,15 @@ from tests.backends.attention_cases import CAUSAL, LENGTHS, B, K, T, attend, dra
 
 @pytest.fixture
 def handed(monkeypatch):
-    """Return a list, to which every call of PyTorch's attention adds its arguments."""
-    found, attention = [], torch.nn.functional.scaled_dot_product_attention
+    """Return a list. Each call of PyTorch's attention adds its arguments."""
+    calls, attention = [], torch.nn.functional.scaled_dot_product_attention
 
-    def listening(query, key, value, **given):
-        found.append({"heads": key.shape[1], **given})
-        return attention(query, key, value, **given)
+    def listening(query, key, value, **arguments):
+        calls.append({"heads": key.shape[1], **arguments})
+        return attention(query, key, value, **arguments)
 
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", listening)
-    return found
+    return calls
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_on_cuda_heads_are_repeated_where_only_the_slow_kernel_groups_them():
 @pytest.mark.parametrize("terms", [{}, {"mask": CAUSAL}, {"lengths": LENGTHS}], ids=str)
 def test_pytorchs_fused_kernel_takes_what_it_is_handed(terms):
     with sdpa_kernel([SDPBackend.FLASH_ATTENTION]):
-        found = attend(**terms)(*draw_heads())
+        actual = attend(**terms)(*draw_heads())
     expected = attend(**terms, implementation="dense")(*draw_heads())
     np.testing.assert_allclose(
-        ops.convert_to_numpy(found), ops.convert_to_numpy(expected), atol=2e-6
+        ops.convert_to_numpy(actual), ops.convert_to_numpy(expected), atol=2e-6
     )

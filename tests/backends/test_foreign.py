@@ -24,9 +24,9 @@ def test_presets_are_what_keras_hub_makes(name, tmp_path, monkeypatch):
         monkeypatch.setattr(qwen3_attention, "fused_attention_op_available", lambda: False)
     made.make_preset(name, tmp_path)
     assert_equal(tmp_path / name)
-    found = ka.pretrained.describe(tmp_path / name)
+    description = ka.pretrained.describe(tmp_path / name)
     # the head for masked tokens computes otherwise than ours, but RoBERTa's
-    assert [x for x in found.unused if x.startswith("task/layers")] == (
+    assert [x for x in description.unused if x.startswith("task/layers")] == (
         [f"task/layers/masked_lm_head/{x}" for x in MASKED_HEAD] if name == "bert-masked" else []
     )
 
@@ -48,8 +48,8 @@ def test_shards_are_as_keras_writes_them(tmp_path):
     hidden = backbone({"token_ids": ids, "padding_mask": np.ones_like(ids)})
     expected = backbone.token_embedding(hidden, reverse=True)
     model = ka.pretrained.load(tmp_path / "whole")
-    found = ops.convert_to_numpy(model(ids))
-    np.testing.assert_allclose(found, ops.convert_to_numpy(expected), atol=1e-5)
+    actual = ops.convert_to_numpy(model(ids))
+    np.testing.assert_allclose(actual, ops.convert_to_numpy(expected), atol=1e-5)
 
 
 LINES = ["the cats sat on the mat", "The Cat's mat, the end.", "a  cat\nsat: 12 mats!", "", "tha"]

@@ -1,4 +1,4 @@
-"""`benchmarks/gpu.py` runs whole, in tiny sizes on a CPU, where there is no TensorFlow."""
+"""`benchmarks/gpu.py` runs whole, in tiny sizes on a CPU without TensorFlow."""
 
 import os
 import re
@@ -24,7 +24,7 @@ PathFinder.find_spec = without_tensorflow
 
 
 def run(folder, *command):
-    """The output of Python with these arguments, where TensorFlow is not installed."""
+    """Return the output of Python with these arguments, without TensorFlow."""
     (folder / "sitecustomize.py").write_text(BLOCKER)
     path = os.pathsep.join([str(folder), str(ROOT)])
     env = {**os.environ, "PYTHONPATH": path, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
@@ -53,18 +53,19 @@ ids = np.ones((2, 8), "int32")
 print(np.isfinite(model.train_on_batch(ids, ids)), model.predict(ids, verbose=0).shape)
 print(ka.generation.generate(model, [[3, 4]], 3).shape)
 """
-    found = run(tmp_path, "-c", program)
-    assert found.split("\n")[:3] == ["no TensorFlow", "True (2, 8, 30)", "(1, 3)"]
+    output = run(tmp_path, "-c", program)
+    assert output.split("\n")[:3] == ["no TensorFlow", "True (2, 8, 30)", "(1, 3)"]
 
 
 @pytest.mark.slow
 def test_a_dry_run_checks_and_times_every_stack(tmp_path):
-    """All that a GPU runs, but cuDNN's call, which says that there is none."""
-    found = run(tmp_path, str(ROOT / "benchmarks" / "gpu.py"), "--dry-run")
-    assert "WRONG" not in found
-    missing = re.findall(r"^  (\S.*?) {2,}not run: (.*)$", found, re.MULTILINE)
+    """Check all that a GPU runs. Only cuDNN's call is missing, and the output names it."""
+    output = run(tmp_path, str(ROOT / "benchmarks" / "gpu.py"), "--dry-run")
+    assert "WRONG" not in output
+    missing = re.findall(r"^  (\S.*?) {2,}not run: (.*)$", output, re.MULTILINE)
     assert {name for name, _ in missing} == {"jax.nn, cuDNN"}, missing
-    assert all("cuDNN" in reason for _, reason in missing) and len(missing) == 8
-    lines = re.findall(r"^  (\S.*?) {2,}[\d.]+ +[\d.]+ +[\d.]+- *[\d.]+ ", found, re.MULTILINE)
-    kernels = ["ours on JAX", "jax.nn, XLA", "ours on PyTorch", "PyTorch SDPA", "Hugging Face"]
-    assert lines == kernels * 8 + ["ours on JAX", "Hugging Face"] * 2
+    assert all("cuDNN" in reason for _, reason in missing) and len(missing) == 10
+    lines = re.findall(r"^  (\S.*?) {2,}[\d.]+ +[\d.]+ +[\d.]+- *[\d.]+ ", output, re.MULTILINE)
+    kernels = ["ours on JAX", "jax.nn, XLA", "Keras on JAX", "ours on PyTorch", "PyTorch SDPA"]
+    models = ["ours on JAX", "KerasHub on JAX", "Hugging Face"]
+    assert lines == kernels * 10 + models * 4

@@ -21,7 +21,7 @@ TARGET = random.integers(1, V, (2, 5))
 
 
 def drawn(model):
-    """A model of theirs with weights that hide nothing, as it is used."""
+    """Return their model with weights large enough to show each mistake, in inference mode."""
     with torch.no_grad():
         for weight in model.parameters():
             weight.add_(torch.tensor(random.normal(size=weight.shape, scale=0.3)))
@@ -111,11 +111,11 @@ def test_bert():
         encoder=ka.models.TransformerEncoder.of_size(**SMALL, norm="post", epsilon=1e-12),
         head=make_transform(D, epsilon=1e-12),
     )
-    embedding, given = ours.get_layer("embedding"), theirs.bert.embeddings
-    put(embedding.table, array(given.word_embeddings.weight))
-    put(embedding.position, array(given.position_embeddings.weight))
-    put(ours.get_layer("segments"), array(given.token_type_embeddings.weight))
-    put_norm(ours.get_layer("embedding_norm"), given.LayerNorm)
+    embedding, their_embedding = ours.get_layer("embedding"), theirs.bert.embeddings
+    put(embedding.table, array(their_embedding.word_embeddings.weight))
+    put(embedding.position, array(their_embedding.position_embeddings.weight))
+    put(ours.get_layer("segments"), array(their_embedding.token_type_embeddings.weight))
+    put_norm(ours.get_layer("embedding_norm"), their_embedding.LayerNorm)
     for i, layer in enumerate(theirs.bert.encoder.layer):
         block, attention = ours.get_layer(f"block_{i}"), layer.attention
         inside = attention.self
@@ -136,8 +136,8 @@ def test_bert():
         token_type_ids=torch.tensor(segments),
         attention_mask=torch.tensor(ids != 0),
     ).logits
-    found = ops.convert_to_numpy(ours({"token_ids": ids, "segment_ids": segments}))
-    close(found[ids != 0], expected[torch.tensor(ids != 0)])
+    actual = ops.convert_to_numpy(ours({"token_ids": ids, "segment_ids": segments}))
+    close(actual[ids != 0], expected[torch.tensor(ids != 0)])
 
 
 def sides(model):
@@ -180,8 +180,10 @@ def _put_t5_block(block, first, *more):
     if len(more) > 1:
         looks.append((block.cross_attention, more[0].EncDecAttention))
         put_norm(norms(block)["cross_attention_norm"], more[0].layer_norm)
-    for attention, given in looks:
-        put_attention(attention, given.q, given.k, given.v, given.o)
+    for attention, their_attention in looks:
+        put_attention(
+            attention, their_attention.q, their_attention.k, their_attention.v, their_attention.o
+        )
     put_norm(norms(block)["feed_forward_norm"], more[-1].layer_norm)
     inner = more[-1].DenseReluDense
     gates = [inner.wi_0, inner.wi_1] if hasattr(inner, "wi_0") else [inner.wi]
@@ -207,9 +209,9 @@ def test_bart():
     stacks = theirs.model.encoder, theirs.model.decoder
     for name, mine, stack in zip(("encoder", "decoder"), sides(ours), stacks, strict=True):
         table = array(stack.embed_positions.weight)[2:]  # two rows are never used
-        places = mine.get_layer("embedding").position
-        rows = places.weights[0].shape[0] - LENGTH  # which no text here reaches
-        put(places, np.pad(table, [(0, rows), (0, 0)]))
+        positions = mine.get_layer("embedding").position
+        rows = positions.weights[0].shape[0] - LENGTH  # which no text here reaches
+        put(positions, np.pad(table, [(0, rows), (0, 0)]))
         put_norm(mine.get_layer("embedding_norm"), stack.layernorm_embedding)
         for i, layer in enumerate(stack.layers):
             _put_bart_block(mine.get_layer(f"{name}_block_{i}"), layer)
@@ -228,8 +230,14 @@ def _put_bart_block(block, layer):
     if hasattr(layer, "encoder_attn"):
         looks.append((block.cross_attention, layer.encoder_attn))
         put_norm(norms(block)["cross_attention_norm"], layer.encoder_attn_layer_norm)
-    for attention, given in looks:
-        put_attention(attention, given.q_proj, given.k_proj, given.v_proj, given.out_proj)
+    for attention, their_attention in looks:
+        put_attention(
+            attention,
+            their_attention.q_proj,
+            their_attention.k_proj,
+            their_attention.v_proj,
+            their_attention.out_proj,
+        )
     put_norm(norms(block)["attention_norm"], layer.self_attn_layer_norm)
     put_feed_forward(block.feed_forward, layer.fc1, layer.fc2)
     put_norm(norms(block)["feed_forward_norm"], layer.final_layer_norm)

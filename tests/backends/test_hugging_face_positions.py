@@ -101,7 +101,7 @@ def test_gpt_j_turns_neighbours():
 
 
 def test_dino_v3_turns_by_rows_and_columns():
-    """Its coordinates run from -1 to 1 through the patches' middles: the same scores."""
+    """Compare with coordinates from -1 to 1 through the middles of patches."""
     side = 4
     config = transformers.DINOv3ViTConfig(
         hidden_size=N * H,
@@ -150,7 +150,7 @@ def test_t5_has_the_same_buckets(bidirectional, sizes):
 @pytest.mark.parametrize("buckets", [-1, 8])
 @pytest.mark.parametrize("shared", [True, False])
 def test_deberta(buckets, shared):
-    """The whole attention, in both versions' ways: projections shared with content or not."""
+    """Compare the whole attention of both versions, whose projections are shared or not."""
     config = transformers.DebertaV2Config(
         hidden_size=12,
         num_attention_heads=N,
@@ -188,7 +188,7 @@ def test_deberta(buckets, shared):
 
 
 def test_swin():
-    """A window that is not square: rows and columns are told apart."""
+    """Compare a window that is not square, so that rows and columns differ."""
     grid = (3, 4)
     theirs = _swin_bias(grid)
     position = positions.SwinBias(grid)
@@ -201,7 +201,7 @@ def test_swin():
 
 
 def _swin_bias(grid):
-    """The rows of Swin's table for each pair of a window's patches."""
+    """Return the rows of Swin's table for each pair of a window's patches."""
     for cls in vars(modeling("swin")).values():
         if hasattr(cls, "_create_relative_position_index"):
             layer = cls.__new__(cls)

@@ -114,12 +114,12 @@ def attention(
 
 def assert_equals_dense(kernel, dtype, case):
     tolerance = {"float32": 2e-5, "bfloat16": 6e-2}[dtype]
-    found, expected = (attention(name, dtype, **case) for name in (kernel, "dense"))
-    for ours, theirs in zip(found, expected, strict=True):
+    actual, expected = (attention(name, dtype, **case) for name in (kernel, "dense"))
+    for ours, theirs in zip(actual, expected, strict=True):
         assert np.all(np.isfinite(ours))
         scale = max(1.0, np.abs(theirs).max())
         np.testing.assert_allclose(ours, theirs, atol=tolerance * scale)
-    return found
+    return actual
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -148,9 +148,9 @@ MASKS = [None, shared.CAUSAL, shared.WINDOW, ka.masks.Window(5)]
 @pytest.mark.parametrize("mask", MASKS, ids=str)
 @pytest.mark.parametrize("same", [True, False])
 def test_lengths_are_the_mask_of_padding(mask, same):
-    """Padded queries give zeros, and a row of padding alone too."""
+    """Check that padded queries give zeros, and so does a row of only padding."""
     lengths, heads = shared.LENGTHS, shared.draw_heads()
-    found = shared.attend(lengths=lengths, same=same, mask=mask, implementation="fused")(*heads)
+    actual = shared.attend(lengths=lengths, same=same, mask=mask, implementation="fused")(*heads)
     tokens = np.arange(shared.T)[None] < lengths[:, None]
     expected = ka.attention.attend(
         *heads,
@@ -159,9 +159,9 @@ def test_lengths_are_the_mask_of_padding(mask, same):
         implementation="dense",
     )
     np.testing.assert_allclose(
-        ops.convert_to_numpy(found), ops.convert_to_numpy(expected), atol=2e-6
+        ops.convert_to_numpy(actual), ops.convert_to_numpy(expected), atol=2e-6
     )
-    assert np.all(ops.convert_to_numpy(found)[~tokens] == 0)
+    assert np.all(ops.convert_to_numpy(actual)[~tokens] == 0)
 
 
 def test_fused_is_chosen_and_gives_what_the_weights_say():
@@ -176,11 +176,11 @@ def test_fused_is_chosen_and_gives_what_the_weights_say():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"return_weights": True}, "weights are asked for"),
+        ({"return_weights": True}, "weights are requested"),
         ({"dropout": lambda weights: weights}, "dropout"),
-        ({"score": "additive"}, "no dot product"),
-        ({"normalizer": "sparsemax"}, "softmax that backends have"),
-        ({"normalizer": ka.normalizers.Softmax(soft_cap=2.0)}, "softmax that backends have"),
+        ({"score": "additive"}, "not a dot product"),
+        ({"normalizer": "sparsemax"}, "plain softmax of backends"),
+        ({"normalizer": ka.normalizers.Softmax(soft_cap=2.0)}, "plain softmax of backends"),
         ({"position": "alibi"}, "bias"),
     ],
 )
@@ -197,9 +197,9 @@ def test_flash_attention_is_asked_of_the_backend(monkeypatch):
     backend = importlib.import_module(f"keras_attention.attention.kernels.{name}")
     asked, attend = [], backend.attend
 
-    def listening(query, key, value, told, flash_attention):
-        asked.append((flash_attention, told.is_causal, told.mask is None))
-        return attend(query, key, value, told, None)  # a CPU has none
+    def listening(query, key, value, terms, flash_attention):
+        asked.append((flash_attention, terms.is_causal, terms.mask is None))
+        return attend(query, key, value, terms, None)  # a CPU has none
 
     monkeypatch.setattr(backend, "attend", listening)
     x = np.random.default_rng(0).normal(size=(2, 9, 8)).astype("float32")

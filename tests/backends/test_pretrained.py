@@ -54,9 +54,9 @@ def test_greedy_texts_are_those_of_transformers(name, tmp_path, monkeypatch):
     for prompt, row in zip(PROMPTS, written, strict=True):
         ids = torch.tensor([prompt])
         tokens = torch.ones_like(ids) if padding is None else (ids != padding).long()
-        found = theirs.generate(ids, attention_mask=tokens, max_new_tokens=64, do_sample=False)
-        found = found[0].numpy()
-        new = found[1:] if begin else found[len(prompt) :]
+        their_ids = theirs.generate(ids, attention_mask=tokens, max_new_tokens=64, do_sample=False)
+        their_ids = their_ids[0].numpy()
+        new = their_ids[1:] if begin else their_ids[len(prompt) :]
         np.testing.assert_array_equal(row, new)
 
 
@@ -80,13 +80,13 @@ def test_transformers_load_what_was_fine_tuned_here(name, tmp_path):
     assert theirs.config.id2label == {0: "a", 1: "b", 2: "c"}
     inputs, _ = read_expected(make_checkpoints.FOLDER / name)
     ids = torch.tensor(inputs["token_ids"])
-    given = {"attention_mask": (ids != theirs.config.pad_token_id).long()}
+    their_inputs = {"attention_mask": (ids != theirs.config.pad_token_id).long()}
     if "segment_ids" in inputs:
-        given["token_type_ids"] = torch.tensor(inputs["segment_ids"])
+        their_inputs["token_type_ids"] = torch.tensor(inputs["segment_ids"])
     with torch.no_grad():
-        expected = theirs.eval()(input_ids=ids, **given).logits.numpy()
-    found = ours(inputs if len(inputs) > 1 else inputs["token_ids"])
-    np.testing.assert_allclose(found, expected, atol=2e-5)
+        expected = theirs.eval()(input_ids=ids, **their_inputs).logits.numpy()
+    actual = ours(inputs if len(inputs) > 1 else inputs["token_ids"])
+    np.testing.assert_allclose(actual, expected, atol=2e-5)
 
 
 def test_transformers_load_a_new_head_of_a_distilled_checkpoint(tmp_path):
@@ -107,7 +107,7 @@ def test_transformers_load_a_new_head_of_a_distilled_checkpoint(tmp_path):
 
 
 def test_ids_of_tokenizers_are_those_of_transformers(tmp_path):
-    """Of `tokenizer.json`, and of `vocab.txt` alone, for texts and pairs."""
+    """Compare `tokenizer.json`, and only `vocab.txt`, for texts and pairs."""
     import transformers
 
     from tests.data.tokenizers.test_pretrained import LINES, train_word_piece
@@ -119,8 +119,8 @@ def test_ids_of_tokenizers_are_those_of_transformers(tmp_path):
     theirs = transformers.PreTrainedTokenizerFast(
         tokenizer_file=str(folder / "tokenizer.json"), pad_token="[PAD]"
     )
-    found = theirs(LINES, LINES[::-1], truncation=True, max_length=12)["input_ids"]
-    assert ours.encode(LINES, LINES[::-1]) == found
+    expected = theirs(LINES, LINES[::-1], truncation=True, max_length=12)["input_ids"]
+    assert ours.encode(LINES, LINES[::-1]) == expected
     assert ours.encode(LINES) == theirs(LINES, truncation=True, max_length=12)["input_ids"]
 
 
@@ -134,8 +134,8 @@ def test_whisper_writes_and_hears_as_transformers_does(tmp_path):
     samples = np.random.default_rng(0).normal(size=9000, scale=0.1).astype("float32")
     expected = extractor(samples, sampling_rate=16000, return_tensors="np").input_features[0].T
     padded = np.pad(samples, (0, 16000 - len(samples)))[None]
-    found = np.asarray(ka.blocks.LogMelSpectrogram(80, "whisper")(padded))[0]
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    actual = np.asarray(ka.blocks.LogMelSpectrogram(80, "whisper")(padded))[0]
+    np.testing.assert_allclose(actual, expected, atol=1e-4)
     ours = ka.pretrained.load(tmp_path / "whisper")
     inputs, _ = read_expected(tmp_path / "whisper")
     written = ka.generation.generate(

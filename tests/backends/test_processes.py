@@ -1,4 +1,4 @@
-"""Two processes of four devices train as one device does; on JAX, each in a process of its own."""
+"""Two JAX processes with four devices each train as one device does."""
 
 import json
 import os
@@ -19,7 +19,7 @@ SECONDS = 1800  # of a machine that does much else
 
 
 def start(stage, folder, *place, backend="jax"):
-    """A process of `tests.backends.processes`, whose output is kept in `folder`."""
+    """Start a process of `tests.backends.processes`, with its output in `folder`."""
     flags = os.environ.get("XLA_FLAGS", "")
     if place:
         flags += f" --xla_force_host_platform_device_count={processes.DEVICES}"
@@ -42,7 +42,7 @@ def start(stage, folder, *place, backend="jax"):
 
 
 def finish(*started):
-    """What such processes have found, a list."""
+    """Return the results of such processes, a list."""
     try:
         codes = [each.wait(SECONDS) for each in started]
     finally:
@@ -68,15 +68,15 @@ def start_all(stage, folder):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    (found,) = finish(start("alone", str(tmp_path_factory.mktemp("alone"))))
-    return found
+    (result,) = finish(start("alone", str(tmp_path_factory.mktemp("alone"))))
+    return result
 
 
-def assert_equal(found, expected):
-    assert found["epochs"] == expected["epochs"] and found["rows"] == expected["rows"]
+def assert_equal(actual, expected):
+    assert actual["epochs"] == expected["epochs"] and actual["rows"] == expected["rows"]
     for name in ("losses", "evaluated"):
-        np.testing.assert_allclose(found[name], expected[name], rtol=1e-5, err_msg=name)
-    for ours, theirs in zip(found["predicted"], expected["predicted"], strict=True):
+        np.testing.assert_allclose(actual[name], expected[name], rtol=1e-5, err_msg=name)
+    for ours, theirs in zip(actual["predicted"], expected["predicted"], strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-3)
 
 

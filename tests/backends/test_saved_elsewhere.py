@@ -1,4 +1,4 @@
-"""What another backend has saved gives here what it gave there."""
+"""Models that another backend saved give the same outputs on this one."""
 
 import os
 import subprocess
@@ -33,5 +33,5 @@ def test_loads(backend, tmp_path):
         fresh = make()
         fresh.load_weights(tmp_path / f"{name}.weights.h5")
         for model in (loaded, fresh):
-            found = keras.ops.convert_to_numpy(model(models.inputs(name)))
-            np.testing.assert_allclose(found, expected, atol=1e-5, err_msg=f"{name}, {backend}")
+            actual = keras.ops.convert_to_numpy(model(models.inputs(name)))
+            np.testing.assert_allclose(actual, expected, atol=1e-5, err_msg=f"{name}, {backend}")

@@ -22,12 +22,16 @@ def test_the_committed_checkpoints_are_what_timm_makes(name, tmp_path):
 
 @pytest.mark.slow
 def test_settings_read_from_timm_names_match_the_built_models():
-    """Heads, activation, epsilon and size of every model whose name is known; all its tensors."""
-    module, known = find_architecture("timm", ""), 0
+    """Compare heads, activation, epsilon, size and tensors of every model with a known name."""
+    module, count = find_architecture("timm", ""), 0
     for name in timm.list_models("vit*", module="vision_transformer") + timm.list_models("deit*"):
-        said = module.NAMES.fullmatch(name)
-        if said is None or said["size"] not in module.SIZES or name.startswith("vit_giant_patch14"):
-            continue  # another architecture; the last has a gate
+        match = module.NAMES.fullmatch(name)
+        if (
+            match is None
+            or match["size"] not in module.SIZES
+            or name.startswith("vit_giant_patch14")
+        ):
+            continue  # other architectures, the last with a gate
         with torch.device("meta"):
             model = timm.create_model(name)
         pixels = list(model.patch_embed.img_size)
@@ -36,15 +40,15 @@ def test_settings_read_from_timm_names_match_the_built_models():
         config = read_config(settings, "config.json", module.IRRELEVANT)
         tensors = model.state_dict()
         builder = module.find_builder(config, tensors)
-        found = module.head(config, builder, {}, tensors)
+        head = module.head(config, builder, {}, tensors)
         block, gelu = model.blocks[0], model.blocks[0].mlp.act
         kind = "quick_gelu" if "Quick" in type(gelu).__name__ else "gelu"
         approximate = "Tanh" in type(gelu).__name__ or getattr(gelu, "approximate", "") == "tanh"
-        assert found["activation"] == ("gelu_tanh" if approximate else kind), name
-        assert found["num_heads"] == block.attn.num_heads, name
-        assert found["epsilon"] == block.norm1.eps, name
-        assert found["image_size"] == tuple(pixels), name
-        table = module.table(config, builder, found, tensors).values()
+        assert head["activation"] == ("gelu_tanh" if approximate else kind), name
+        assert head["num_heads"] == block.attn.num_heads, name
+        assert head["epsilon"] == block.norm1.eps, name
+        assert head["image_size"] == tuple(pixels), name
+        table = module.table(config, builder, head, tensors).values()
         assert tensors.keys() <= {x for one in table for x in getattr(one, "names", [one])}, name
-        known += 1
-    assert known > 100
+        count += 1
+    assert count > 100

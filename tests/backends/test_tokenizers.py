@@ -19,7 +19,7 @@ SPECIAL = ("<extra_id_3>", ">>fra<<", "<unk>", "</s>", "[MASK]", "<mask>")
 
 
 def train_anew(kind, **options):
-    """Writes what a class of transformers becomes when it learns its pieces from texts."""
+    """Write the files of a tokenizer of transformers that learned its pieces from texts."""
 
     def write(folder, texts):
         made = getattr(transformers, kind)(**options)
@@ -63,8 +63,8 @@ def write_marian(folder, texts):
             names.setdefault(processor.id_to_piece(i), len(names))
     names["<pad>"] = len(names)
     (folder / "vocab.json").write_text(json.dumps(names))
-    said = {"tokenizer_class": "MarianTokenizer", "source_lang": "en", "target_lang": "fr"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(said))
+    config = {"tokenizer_class": "MarianTokenizer", "source_lang": "en", "target_lang": "fr"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
 
 
 def train_bytes(texts, special, split=None, **options):
@@ -105,7 +105,7 @@ def write_llama_3(folder, texts):
 
 
 def write_modern_bert(folder, texts):
-    """Of GPT-NeoX: runs of spaces are tokens, and are no special ones."""
+    """Compare GPT-NeoX's: runs of spaces are tokens, but not special ones."""
     mask = tokenizers.AddedToken("[MASK]", lstrip=True, special=True)
     rules = train_bytes(texts, ["[CLS]", "[SEP]", "[PAD]", mask])
     rules.normalizer = tokenizers.normalizers.NFC()
@@ -166,7 +166,7 @@ def with_special_tokens(lines, names):
 
 
 def list_differences(name, folder, texts, lines):
-    """The lines of which the ids are others than those of transformers."""
+    """Return the lines whose ids differ from those of transformers."""
     checkpoint, write = FAMILIES[name]
     shutil.copytree(FOLDER / checkpoint, folder)
     write(folder, texts)
@@ -175,7 +175,7 @@ def list_differences(name, folder, texts, lines):
     lines = [*lines, *with_special_tokens(lines[-200:], [*theirs.all_special_tokens, *SPECIAL])]
     expected = theirs(lines, verbose=False)["input_ids"]
     rows = zip(lines, ours.encode(lines), expected, strict=True)
-    return [(line, ids, others) for line, ids, others in rows if ids != others]
+    return [(line, ids, their_ids) for line, ids, their_ids in rows if ids != their_ids]
 
 
 @pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")

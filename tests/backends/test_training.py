@@ -15,7 +15,7 @@ KERNELS = [None, "banded", "chunked"] + ["dense"] * (keras.backend.backend() != 
 @slow_on_tensorflow
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_model_learns(kernel):
-    """Each token's label is the token before it: attention has to look one back."""
+    """Draw tokens, each with the token before it as label: attention must look one back."""
     tokens = keras.Input((None,), dtype="int32")
     attention = ka.attention.MultiHeadAttention(
         2, 8, mask=ka.masks.Window(3), position="rotary", dropout=0.0, implementation=kernel

@@ -1,4 +1,4 @@
-"""Layers and norms so plain that a test can do the same by hand."""
+"""Plain layers and norms whose results a test can compute by hand."""
 
 import keras
 import numpy as np
@@ -6,7 +6,7 @@ import numpy as np
 
 @keras.saving.register_keras_serializable(package="tests")
 class Plus(keras.layers.Layer):
-    """Stands in for attention or feed-forward: adds a constant, and nothing hides."""
+    """Stands in for attention or feed-forward: adds a constant."""
 
     def __init__(self, amount, **kwargs):
         super().__init__(**kwargs)

@@ -1,4 +1,4 @@
-"""A block takes any layer that is called on a query and a value."""
+"""Blocks with any layer that is called on a query and a value."""
 
 import keras
 import numpy as np
@@ -16,7 +16,7 @@ PADDING = np.arange(T) < np.array([[3], [5]])
 
 @keras.saving.register_keras_serializable(package="tests")
 class MeanOfTokens(keras.layers.Layer):
-    """An attention of a user's own: knows padding of values, and nothing else."""
+    """A user's own attention, which only takes the padding mask of values."""
 
     def call(self, query, value, value_mask=None):
         mean = ka.blocks.Pooling("mean")(value, mask=value_mask)
@@ -53,7 +53,7 @@ def model_of(attention, block):
     return keras.Model(tokens, ka.blocks.Pooling("mean")(block(attention)(masked)))
 
 
-def test_keras_attention_does_not_take_the_mask_off_the_inputs():
+def test_keras_attention_does_not_remove_the_mask_of_the_inputs():
     """Keras's attention removes the mask from its input, which the feed-forward also reads."""
     x = keras.layers.Masking(100.0)(np.where(PADDING[..., None], X, 100.0).astype("float32"))
     BLOCKS["ParallelBlock"](keras.layers.MultiHeadAttention(3, 4))(x)
@@ -63,7 +63,7 @@ def test_keras_attention_does_not_take_the_mask_off_the_inputs():
 @pytest.mark.slow
 @pytest.mark.parametrize("block, attention", thinned(BLOCKS, ATTENTIONS))
 def test_padding_changes_nothing(block, attention, tmp_path):
-    """The implicit mask of the tokens reaches every attention, also after saving."""
+    """Check that every attention gets the implicit mask, also after saving."""
     model = model_of(ATTENTIONS[attention](), BLOCKS[block])
     padded = np.where(PADDING[..., None], X, 100.0).astype("float32")
     expected = [model(X[b : b + 1, : PADDING[b].sum()])[0] for b in range(B)]
@@ -73,8 +73,8 @@ def test_padding_changes_nothing(block, attention, tmp_path):
     np.testing.assert_allclose(loaded(padded), expected, atol=1e-4)
 
 
-# Keras's GroupQueryAttention needs five axes and an Einsum that LiteRT has not. Our own, and blocks
-# of one of them, are exported in the contract, too.
+# LiteRT lacks the Einsum over five axes of Keras's GroupQueryAttention. The contract also exports
+# our own layers and a block of one.
 OTHERS = ["Keras's MultiHeadAttention", "a user's own"]
 OURS = ["grouped", *(name for name in ATTENTIONS if name in ka.layers.__all__)]
 

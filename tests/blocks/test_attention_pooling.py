@@ -15,7 +15,7 @@ PADDING = np.arange(T) < np.array([[3], [5]])
 
 
 def make_pooling(**kwargs):
-    """A layer with drawn weights."""
+    """Make a layer with random weights."""
     layer = ka.blocks.AttentionPooling(
         ka.attention.MultiHeadAttention(N, H, name="attention"),
         ka.blocks.FeedForward(11, activation="relu", name="feed_forward"),
@@ -28,7 +28,7 @@ def make_pooling(**kwargs):
 
 
 def pool(x, layer, normalize):
-    """What the learned query finds in the rows of `x`, (T, D)."""
+    """Compute the attention of the learned query to the rows of `x`, (T, D)."""
     w = {weight.path.split("/", 1)[-1]: ops.convert_to_numpy(weight) for weight in layer.weights}
 
     def project(x, name):
@@ -36,12 +36,12 @@ def pool(x, layer, normalize):
         return np.einsum("td,dnh->tnh", x, kernel) + bias
 
     q, k, v = (project(y, n) for y, n in ((w["query"][0], "query"), (x, "key"), (x, "value")))
-    found = np.zeros((N, H))
+    pooled = np.zeros((N, H))
     for n in range(N):
         scores = np.exp(k[:, n] @ q[0, n] / np.sqrt(H))
-        found[n] = scores / scores.sum() @ v[:, n]
+        pooled[n] = scores / scores.sum() @ v[:, n]
     output = w["attention/attention_output/kernel"], w["attention/attention_output/bias"]
-    y = np.einsum("nh,nhd->d", found, output[0]) + output[1]
+    y = np.einsum("nh,nhd->d", pooled, output[0]) + output[1]
     z = normalize(y) * w["norm/gamma" if "norm/gamma" in w else "norm/scale"]
     z = (z + w.get("norm/beta", 0)) @ w["feed_forward/intermediate/kernel"]
     inner = np.maximum(z + w["feed_forward/intermediate/bias"], 0)
@@ -59,14 +59,14 @@ def test_by_definition(normalization, normalize):
     np.testing.assert_allclose(layer(X)[0], pool(X[0], layer, normalize), atol=1e-5)
 
 
-def test_the_mask_of_the_tokens_is_read():
+def test_pooling_uses_the_mask_of_the_tokens():
     layer, tokens = make_pooling(), keras.Input((None, D))
     model = keras.Model(tokens, layer(keras.layers.Masking()(tokens)))
     padded = np.where(PADDING[..., None], X, 0)
     np.testing.assert_allclose(model(padded), layer(X, mask=PADDING), atol=1e-6)
 
 
-def test_tokens_in_front_are_left_out():
+def test_prefix_tokens_are_left_out():
     layer = make_pooling(num_prefix_tokens=2)
     expected = [pool(x[2:], layer, layer_norm) for x in X]
     np.testing.assert_allclose(layer(X), expected, atol=1e-5)
@@ -74,20 +74,20 @@ def test_tokens_in_front_are_left_out():
     np.testing.assert_allclose(shorter, [pool(x[2:3], layer, layer_norm) for x in X], atol=1e-5)
 
 
-def test_its_weights_are_seen():
+def test_weights_are_recorded():
     layer = make_pooling()
     tokens = keras.Input((T, D))
     model = keras.Model(tokens, layer(tokens))
     with ka.visualization.record_attention(model) as maps:
         model(X)
-    (found,) = maps.values()
-    assert found.shape == (B, N, 1, T)
+    (pooled,) = maps.values()
+    assert pooled.shape == (B, N, 1, T)
 
 
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"normalization": "batch_norm"}, "'batch_norm': expected one of layer_norm"),
+        ({"normalization": "batch_norm"}, "'batch_norm'.*must be one of 'layer_norm'"),
         ({"num_prefix_tokens": -1}, "num_prefix_tokens=-1.*at least 0"),
     ],
 )
@@ -96,7 +96,7 @@ def test_refuses(change, message):
         make_pooling(**change)
 
 
-def test_builders_pool_by_it():
+def test_builders_use_attention_pooling():
     size = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=12)
     size["pooling"] = make_pooling()
     texts = np.array([[5, 8, 2, 0, 0], [7, 2, 9, 4, 3]])

@@ -21,7 +21,7 @@ def make(num_outputs=None):
 
 
 def by_definition(layer, x):
-    """(T, T + 1, N) of one sentence (T, D)."""
+    """Compute the scores (T, T + 1, N) of one sentence (T, D)."""
     weights = {w.path.split("/", 1)[1]: keras.ops.convert_to_numpy(w) for w in layer.weights}
 
     def dense(name, vector):
@@ -29,15 +29,15 @@ def by_definition(layer, x):
 
     rooted = [weights["root"][0, 0], *x]
     number = layer.num_outputs or 1
-    found = np.zeros((len(x), len(x) + 1, number))
+    scores = np.zeros((len(x), len(x) + 1, number))
     for i, word in enumerate(x):
         dependent = [*dense("dependent", word), 1.0]
         for j, other in enumerate(rooted):
             head = dense("head", other)
             head = head if layer.num_outputs is None else [*head, 1.0]
             for n in range(number):
-                found[i, j, n] = dependent @ weights["kernel"][n] @ head
-    return found
+                scores[i, j, n] = dependent @ weights["kernel"][n] @ head
+    return scores
 
 
 @pytest.mark.parametrize("num_outputs", [None, 2])
@@ -48,8 +48,8 @@ def test_by_definition(num_outputs):
     np.testing.assert_allclose(layer(X), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_it_is_the_bilinear_score_of_attention():
-    """The affine terms are the last row and column of the matrix, of vectors that end in 1."""
+def test_equals_the_bilinear_score_of_attention():
+    """Compare with vectors that end in 1, for the affine terms."""
     layer = make(2)
     score = ka.scores.Bilinear()
     rooted = np.concatenate([np.tile(layer.root, (B, 1, 1)), X], axis=1)
@@ -65,7 +65,7 @@ def test_it_is_the_bilinear_score_of_attention():
 
 
 @pytest.mark.parametrize("num_outputs", [None, 2])
-def test_padding_is_no_head_and_changes_no_score(num_outputs):
+def test_padding_has_low_scores_and_changes_no_other(num_outputs):
     layer = make(num_outputs)
     masked, short = np.asarray(layer(X, mask=PADDING)), np.asarray(layer(X[:, :3]))
     np.testing.assert_allclose(masked[0, :3, :4], short[0], rtol=1e-5, atol=1e-5)
@@ -76,6 +76,6 @@ def test_padding_is_no_head_and_changes_no_score(num_outputs):
     "arguments, message",
     [({"hidden_dim": 0}, "hidden_dim=0"), ({"hidden_dim": 4, "num_outputs": 0}, "num_outputs=0")],
 )
-def test_sizes_are_whole_numbers(arguments, message):
+def test_refuses_sizes_that_are_not_whole_numbers(arguments, message):
     with pytest.raises(ValueError, match=message):
         ka.blocks.Biaffine(**arguments)

@@ -1,4 +1,4 @@
-"""`BoxHead` and `ObjectQueries`: boxes beside points, by definition, and learned vectors."""
+"""`BoxHead` by its definition, and `ObjectQueries`."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def test_boxes_begin_in_the_middles_of_cells():
+def test_initial_boxes_are_centered_in_cells():
     head = ka.blocks.BoxHead(8, points=(3, 2))
     boxes = np.array(head(random.normal(size=(2, 6, 5))))
     expected = [((c + 0.5) / 2, (r + 0.5) / 3) for r in range(3) for c in range(2)]
@@ -21,8 +21,8 @@ def test_boxes_begin_in_the_middles_of_cells():
 
 
 @pytest.mark.parametrize("points", [None, (1, 3), 3])
-def test_boxes_are_a_network_beside_points(points):
-    """By definition: sigmoid(W3 relu(W2 relu(W1 x)) + the point before its sigmoid)."""
+def test_boxes_by_definition(points):
+    """Compare with sigmoid(W3 relu(W2 relu(W1 x)) + logits of the point)."""
     head = ka.blocks.BoxHead(8, points=points)
     x = random.normal(size=(2, 3, 5)).astype("float32")
     head(x)
@@ -35,20 +35,20 @@ def test_boxes_are_a_network_beside_points(points):
     if points == 3:
         expected[..., :2] += np.array(head.learned_points)
     elif points is not None:
-        places = np.array([[1 / 6, 0.5], [0.5, 0.5], [5 / 6, 0.5]])
-        expected[..., :2] += np.log(places / (1 - places))
+        points = np.array([[1 / 6, 0.5], [0.5, 0.5], [5 / 6, 0.5]])
+        expected[..., :2] += np.log(points / (1 - points))
     np.testing.assert_allclose(head(x), sigmoid(expected), atol=1e-5)
 
 
-def test_learned_points_are_all_over_the_image():
+def test_learned_points_cover_the_image():
     head = ka.blocks.BoxHead(4, points=400)
-    places = np.array(head(np.zeros((1, 400, 3))))[0, :, :2]
-    assert places.min() >= 0 and places.max() <= 1
-    counts, _, _ = np.histogram2d(*places.T, bins=2, range=[(0, 1), (0, 1)])
+    points = np.array(head(np.zeros((1, 400, 3))))[0, :, :2]
+    assert points.min() >= 0 and points.max() <= 1
+    counts, _, _ = np.histogram2d(*points.T, bins=2, range=[(0, 1), (0, 1)])
     assert counts.min() > 60
 
 
-def test_a_point_for_each_vector():
+def test_refuses_another_number_of_vectors():
     with pytest.raises(ValueError, match=r"has 6 points, points=\(2, 3\).*called on 5 vectors"):
         ka.blocks.BoxHead(4, points=(2, 3))(np.zeros((1, 5, 4)))
 

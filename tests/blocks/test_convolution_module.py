@@ -34,8 +34,8 @@ def by_definition(layer, x, mask):
     for b in range(B):
         gated = np.zeros((T, D))
         for t in range(T):
-            both = x[b, t] @ gate + gate_bias
-            gated[t] = both[:D] * sigmoid(both[D:]) * mask[b, t]
+            halves = x[b, t] @ gate + gate_bias
+            gated[t] = halves[:D] * sigmoid(halves[D:]) * mask[b, t]
         for t in range(T):
             seen = np.zeros(D)
             for i in range(size):
@@ -65,14 +65,14 @@ def test_no_later_token_changes_a_causal_output():
 
 
 def test_padding_is_left_out_of_the_statistics():
-    """What the batch norm learns is the mean of the tokens; padding would show in it."""
+    """Compare the mean that the batch norm learns with that of the tokens."""
     layer = drawn(ka.blocks.ConvolutionModule(1))
     layer._norm.momentum = 0.0
     padded = np.where(PADDING[..., None], X, 1000).astype("float32")
     trained = layer(padded, mask=PADDING, training=True)
     gate, bias = (np.asarray(w) for w in layer._gate.weights)
-    both = X[PADDING] @ gate + bias
-    seen = both[:, :D] * sigmoid(both[:, D:]) * np.asarray(layer._depthwise.kernel)[0, :, 0]
+    halves = X[PADDING] @ gate + bias
+    seen = halves[:, :D] * sigmoid(halves[:, D:]) * np.asarray(layer._depthwise.kernel)[0, :, 0]
     np.testing.assert_allclose(layer._norm.moving_mean, seen.mean(0), atol=1e-5)
     np.testing.assert_allclose(layer._norm.moving_variance, seen.var(0), atol=1e-4)
     np.testing.assert_allclose(

@@ -1,5 +1,6 @@
-"""Convolution subsampling by its definition, with loops, and with padding."""
+"""Convolutions before encoders of sound by their definition, with loops, and with padding."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -11,8 +12,8 @@ B, T, F, D = 2, 11, 7, 5
 X = random.normal(size=(B, T, F)).astype("float32")
 
 
-def by_definition(layer, x, causal):
-    """Of one row (T, F)."""
+def subsample(layer, x):
+    """Compute `ConvolutionSubsampling` of one row (T, F)."""
     x = x[:, :, None]
     for convolution in layer._convolutions:
         kernel, bias = (np.asarray(w) for w in convolution.weights)
@@ -21,7 +22,7 @@ def by_definition(layer, x, causal):
         for t, f in np.ndindex(frames, features):
             total = bias.astype("float64")
             for i, j in np.ndindex(3, 3):
-                a, b = 2 * t + i - (2 if causal else 1), 2 * f + j - 1
+                a, b = 2 * t + i - (2 if layer.causal else 1), 2 * f + j - 1
                 if 0 <= a < len(x) and 0 <= b < x.shape[1]:
                     total = total + x[a, b] @ kernel[i, j]
             after[t, f] = np.maximum(total, 0)
@@ -30,35 +31,73 @@ def by_definition(layer, x, causal):
     return x.reshape(len(x), -1) @ kernel + bias
 
 
-def make(factor, causal):
-    layer = ka.blocks.ConvolutionSubsampling(D, factor, filters=3, causal=causal)
+def convolve_frames(layer, x):
+    """Compute `FrameConvolutions` of one row (T, F)."""
+    for number, convolution in enumerate(layer._convolutions):
+        kernel, bias = (np.asarray(w) for w in convolution.weights)
+        stride, around = (2 if number else 1), len(kernel) // 2
+        after = np.zeros((-(-len(x) // stride), D))
+        for t in range(len(after)):
+            total = bias.astype("float64")
+            for i in range(len(kernel)):
+                frame = stride * t + i - around
+                if 0 <= frame < len(x):
+                    total = total + x[frame] @ kernel[i]
+            after[t] = keras.activations.gelu(total.astype("float32"))
+        x = after
+    return x
+
+
+LAYERS = {
+    f"{factor}{', causal' if causal else ''}": (
+        lambda factor=factor, causal=causal: ka.blocks.ConvolutionSubsampling(
+            D, factor, filters=3, causal=causal
+        ),
+        subsample,
+    )
+    for factor in (1, 2, 4)
+    for causal in (False, True)
+} | {
+    f"frames, {factor}, {size}": (
+        lambda factor=factor, size=size: ka.blocks.FrameConvolutions(D, factor, size),
+        convolve_frames,
+    )
+    for factor, size in ((1, 3), (2, 3), (4, 5))
+}
+
+
+def make(name):
+    layer = LAYERS[name][0]()
     layer.build((None, T, F))
     for weight in layer.weights:
-        weight.assign(random.normal(size=weight.shape))
+        weight.assign(random.normal(size=weight.shape, scale=0.5))
     return layer
 
 
-@pytest.mark.parametrize("factor", [1, 2, 4])
-@pytest.mark.parametrize("causal", [False, True])
-def test_by_definition_with_padding(factor, causal):
-    layer = make(factor, causal)
+@pytest.mark.parametrize("name", LAYERS)
+def test_by_definition_with_padding(name):
+    layer, define = make(name), LAYERS[name][1]
     lengths = np.array([T, 6])
-    found = layer(X, mask=np.arange(T) < lengths[:, None])
-    assert found.shape == (B, layer.count_vectors(T), D)
-    mask = np.asarray(keras_internals.get_mask(found))
-    for row, x, kept, length in zip(np.asarray(found), X, mask, lengths, strict=True):
-        expected = by_definition(layer, x[:length], causal)
-        assert kept.sum() == len(expected) == layer.count_vectors(int(length))
+    output = layer(X, mask=np.arange(T) < lengths[:, None])
+    assert output.shape == (B, layer.count_vectors(T), D)
+    masks = np.asarray(keras_internals.get_mask(output))
+    for row, x, mask, length in zip(np.asarray(output), X, masks, lengths, strict=True):
+        expected = define(layer, x[:length])
+        assert mask.sum() == len(expected) == layer.count_vectors(int(length))
         np.testing.assert_allclose(row[: len(expected)], expected, atol=1e-4, rtol=1e-4)
 
 
 def test_no_later_frame_changes_a_causal_vector():
-    layer, other = make(4, causal=True), X.copy()
-    other[:, 5:] += 1
-    np.testing.assert_allclose(layer(X)[:, :2], layer(other)[:, :2], atol=1e-6)
-    assert not np.allclose(layer(X)[:, 2], layer(other)[:, 2], atol=1e-3)
+    layer, changed = make("4, causal"), X.copy()
+    changed[:, 5:] += 1
+    np.testing.assert_allclose(layer(X)[:, :2], layer(changed)[:, :2], atol=1e-6)
+    assert not np.allclose(layer(X)[:, 2], layer(changed)[:, 2], atol=1e-3)
 
 
-def test_refuses_other_factors():
-    with pytest.raises(ValueError, match="factor=3.*power of two"):
+def test_refuses_other_sizes():
+    with pytest.raises(ValueError, match="ConvolutionSubsampling.factor=3.*power of two"):
         ka.blocks.ConvolutionSubsampling(D, factor=3)
+    with pytest.raises(ValueError, match="FrameConvolutions.factor=3.*power of two"):
+        ka.blocks.FrameConvolutions(D, factor=3)
+    with pytest.raises(ValueError, match="kernel_size=4.*an odd number"):
+        ka.blocks.FrameConvolutions(D, kernel_size=4)

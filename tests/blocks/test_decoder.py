@@ -1,4 +1,4 @@
-"""The decoder block by its definition, and what its cross-attention is told of the source."""
+"""The decoder block by its definition, and the arguments of its cross-attention."""
 
 import keras
 import numpy as np
@@ -59,7 +59,7 @@ def test_decoder_block_by_definition(norm, step, normalization, n):
     np.testing.assert_allclose(layer(X, SOURCE), x, atol=1e-5)
 
 
-def test_two_streams():
+def test_resi_dual_has_two_streams_in_a_decoder():
     layer = ka.blocks.DecoderBlock(Plus(FIRST), PlusSource(), Plus(LAST), norm="resi_dual")
     x, total = X, X
     for f in (lambda x: x + FIRST, lambda x: x + SOURCE.sum((1, 2), keepdims=True), Plus(LAST)):
@@ -84,7 +84,7 @@ def test_deep_norm_scales_both_attentions():
     assert {float(np.max(w)) for w in layer.feed_forward.weights} == {0, np.float32(norm.beta)}
 
 
-def test_nobody_sees_the_future_or_the_padding_of_the_source():
+def test_later_tokens_and_source_padding_change_nothing():
     layer = block()
     expected = np.asarray(layer(X, SOURCE, encoded_mask=PADDING))
     other = np.concatenate([X[:, :3], 9 - X[:, 3:]], axis=1)
@@ -96,8 +96,8 @@ def test_nobody_sees_the_future_or_the_padding_of_the_source():
 
 
 @pytest.mark.slow
-def test_masks_come_with_the_tensors(tmp_path):
-    """Both implicit masks arrive, through nested models and files too; the inputs' goes on."""
+def test_implicit_masks_equal_explicit_ones(tmp_path):
+    """Check both masks, also through nested models and files, and the mask of the output."""
     source, target = keras.Input((None, E)), keras.Input((None, D))
     encoder = keras.Model(source, keras.layers.Masking(100.0)(source), name="encoder")
     encoded, layer = keras.Input((None, E)), block()
@@ -138,7 +138,7 @@ def test_packed_documents_see_their_own_source():
     np.testing.assert_allclose(packed[:, 2:], layer(X[:, 2:], SOURCE[:, 1:]), atol=1e-5)
 
 
-def test_a_mask_of_the_cross_attention():
+def test_cross_attention_mask_hides_keys():
     layer, first = block(), np.arange(S) == 0
     np.testing.assert_allclose(
         layer(X, SOURCE, cross_attention_mask=np.tile(first, (B, T, 1))),
@@ -147,7 +147,7 @@ def test_a_mask_of_the_cross_attention():
     )
 
 
-def test_any_attention_does():
+def test_a_decoder_takes_the_attention_of_keras():
     layer = ka.blocks.DecoderBlock(
         ka.attention.MultiHeadAttention(2, 4, mask="causal", position="alibi"),
         keras.layers.MultiHeadAttention(2, 4),

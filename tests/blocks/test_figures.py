@@ -1,4 +1,4 @@
-"""Blocks whose figure is another: parallel, macaron, Conformer, and one block repeated."""
+"""Blocks with other figures: parallel, macaron, Conformer, and a repeated block."""
 
 import keras
 import numpy as np
@@ -95,7 +95,7 @@ def test_padding_changes_nothing(figure):
     np.testing.assert_allclose(output[1:], figure(X[1:]), atol=1e-4)
 
 
-def test_masks_are_found_and_passed_on(figure):
+def test_masks_are_used_and_passed_on(figure):
     tokens = keras.Input((None, D))
     masked = keras.layers.Masking(100.0)(tokens)
     pooled = ka.blocks.Pooling("mean")(figure(masked))
@@ -110,11 +110,11 @@ def test_masks_are_found_and_passed_on(figure):
     "figure", [name for name in FIGURES if "conformer" not in name], indirect=True
 )
 def test_attention_masks_segments_and_positions_reach_the_attention(figure):
-    """Not in a Conformer, whose convolution looks over the borders of segments."""
-    given = dict(
+    """Leave out the Conformer, whose convolution joins segments."""
+    arguments = dict(
         segment_ids=np.array([[1, 1, 2, 2, 2]] * B), positions=np.array([[0, 1, 0, 1, 2]] * B)
     )
-    packed = figure(X, **given)
+    packed = figure(X, **arguments)
     np.testing.assert_allclose(packed[:, :2], figure(X[:, :2]), atol=1e-4)
     np.testing.assert_allclose(packed[:, 2:], figure(X[:, 2:]), atol=1e-4)
     diagonal = np.eye(T, dtype=bool)[None]
@@ -123,7 +123,7 @@ def test_attention_masks_segments_and_positions_reach_the_attention(figure):
     np.testing.assert_allclose(same, np.stack(alone, 1), atol=1e-4)
 
 
-def test_repeat_runs_the_block_again():
+def test_repeat_runs_one_block_several_times():
     block = ka.blocks.EncoderBlock(Plus(ONE), Plus(TWO))
     np.testing.assert_allclose(ka.blocks.Repeat(block, 3)(X), block(block(block(X))), atol=1e-5)
 

@@ -1,4 +1,4 @@
-"""Log-mel spectrograms beside librosa's and Kaldi's, by definition, in files, with padding."""
+"""Log-mel spectrograms against librosa's and Kaldi's, by definition, in files, with padding."""
 
 import pathlib
 
@@ -12,30 +12,30 @@ from keras_attention.core import keras_internals
 from tests.export.helpers import assert_exports
 from tests.grids import quick
 
-# Of 0.15 seconds: `librosa.feature.melspectrogram(..., n_fft=400, hop_length=160, n_mels=40,
+# For 0.15 seconds: `librosa.feature.melspectrogram(..., n_fft=400, hop_length=160, n_mels=40,
 # pad_mode="reflect")` of librosa 0.11, and `transformers.audio_utils.spectrogram` of transformers
 # 5.23 with Kaldi's settings, as Hugging Face's extractors call it.
 KNOWN = np.load(pathlib.Path(__file__).parent / "spectrograms.npz")
 SAMPLES = (KNOWN["samples"] / 32768).astype("float32")[None]
 random = np.random.default_rng(0)
-# Few samples a frame, so that short inputs have several.
+# Few samples per frame, so that short inputs have several frames.
 SMALL = dict(num_mel_bins=3, sampling_rate=100, sequence_length=6, sequence_stride=2)
 
 
-def test_whisper_is_librosa():
+def test_whisper_equals_librosa():
     expected = np.log10(np.maximum(KNOWN["librosa"], 1e-10))[:-1]
     expected = (np.maximum(expected, expected.max() - 8) + 4) / 4
-    found = ka.blocks.LogMelSpectrogram(40, "whisper")(SAMPLES)
-    np.testing.assert_allclose(found[0], expected, atol=1e-5)
+    spectrogram = ka.blocks.LogMelSpectrogram(40, "whisper")(SAMPLES)
+    np.testing.assert_allclose(spectrogram[0], expected, atol=1e-5)
 
 
-def test_kaldi_is_what_hugging_face_computes():
-    found = ka.blocks.LogMelSpectrogram(40, "kaldi")(SAMPLES)
-    np.testing.assert_allclose(found[0], KNOWN["kaldi"], atol=1e-4)
+def test_kaldi_equals_hugging_face():
+    spectrogram = ka.blocks.LogMelSpectrogram(40, "kaldi")(SAMPLES)
+    np.testing.assert_allclose(spectrogram[0], KNOWN["kaldi"], atol=1e-4)
 
 
 def define_kaldi(samples, bins, rate, length, stride, transform, low, high):
-    """Kaldi's `compute-fbank-feats`, frame by frame, in float64."""
+    """Compute Kaldi's `compute-fbank-feats`, frame by frame, in float64."""
 
     def mel(hertz):
         return 1127 * np.log(1 + hertz / 700)
@@ -73,7 +73,7 @@ def test_kaldi_by_definition_at_another_rate():
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("length", [6, 9, 12, 400, 441])
-def test_a_transform_by_factors_is_the_transform(length):
+def test_a_transform_by_factors_equals_the_transform(length):
     x = random.normal(size=(2, 3, length)).astype("float32")
     expected = np.fft.rfft(x)
     real, imaginary = log_mel_spectrogram.transform_by_factors(x, length)
@@ -87,30 +87,30 @@ def test_padding_is_masked(settings):
     lengths = np.array([40, 23])
     x = random.normal(size=(2, 40)).astype("float32")
     x[1, 23:] = 0
-    found = layer(ka.blocks.LengthMask()(x, lengths))
-    mask = np.asarray(keras_internals.get_mask(found))
-    assert mask.shape == found.shape[:2] and mask[0].all()
+    spectrogram = layer(ka.blocks.LengthMask()(x, lengths))
+    mask = np.asarray(keras_internals.get_mask(spectrogram))
+    assert mask.shape == spectrogram.shape[:2] and mask[0].all()
     frames = layer.count_frames(23)
     assert mask[1].sum() == frames == int(layer.count_frames(lengths)[1])
-    near_the_end = 2 if settings == "whisper" else 0  # what mirrors the end when it is there
+    near_the_end = 2 if settings == "whisper" else 0  # mirrors the end
     alone = np.asarray(layer(x[1:, :23]))[0, : frames - near_the_end]
-    np.testing.assert_allclose(np.asarray(found)[1, : len(alone)], alone, atol=1e-5)
+    np.testing.assert_allclose(np.asarray(spectrogram)[1, : len(alone)], alone, atol=1e-5)
 
 
-def test_the_loudest_frame_of_whisper_is_a_heard_one():
+def test_padding_does_not_set_whispers_loudest_frame():
     layer = ka.blocks.LogMelSpectrogram(settings="whisper", **SMALL)
     x = np.full((1, 60), 1e-3, "float32")
     x[0, 40:] = 1e4 * random.normal(size=20)
     expected = layer(x[:, :20])
-    found = layer(x, mask=np.arange(60)[None] < 20)
-    np.testing.assert_allclose(found[0, :8], expected[0, :8], atol=1e-4)
+    spectrogram = layer(x, mask=np.arange(60)[None] < 20)
+    np.testing.assert_allclose(spectrogram[0, :8], expected[0, :8], atol=1e-4)
 
 
 def test_half_precision_computes_in_float32():
     layer = ka.blocks.LogMelSpectrogram(40, "kaldi", dtype="mixed_bfloat16")
-    found = layer(SAMPLES)
-    assert keras.backend.standardize_dtype(found.dtype) == "bfloat16"
-    np.testing.assert_allclose(keras.ops.cast(found[0], "float32"), KNOWN["kaldi"], rtol=4e-3)
+    spectrogram = layer(SAMPLES)
+    assert keras.backend.standardize_dtype(spectrogram.dtype) == "bfloat16"
+    np.testing.assert_allclose(keras.ops.cast(spectrogram[0], "float32"), KNOWN["kaldi"], rtol=4e-3)
 
 
 @pytest.mark.slow
@@ -129,7 +129,7 @@ def test_export(settings):
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("settings", quick(["whisper", "kaldi"], "kaldi"))
 def test_int8_weights_leave_the_front_end_in_floats(settings, tmp_path):
-    """As exact as in float32, beside a dense layer that is rounded."""
+    """Compare with float32, with a rounded dense layer after the spectrogram."""
     waveform = keras.Input((None,), name="waveform")
     features = ka.blocks.LogMelSpectrogram(80, settings, name="features")(waveform)
     logits = keras.layers.Dense(64, name="logits")(features)
@@ -138,8 +138,8 @@ def test_int8_weights_leave_the_front_end_in_floats(settings, tmp_path):
     x = random.normal(size=(1, 4000)).astype("float32") * np.geomspace(1e-4, 0.5, 4000)
     x = x.astype("float32")
     report = ka.export.to_litert(model, path, quantization="int8_weights", examples=x)
-    found = ka.export.load(path)({"waveform": x})
-    np.testing.assert_allclose(found["features"], model(x)["features"], atol=1e-3)
+    spectrogram = ka.export.load(path)({"waveform": x})
+    np.testing.assert_allclose(spectrogram["features"], model(x)["features"], atol=1e-3)
     assert not any("in part only" in warning for warning in report.warnings)
 
 

@@ -1,4 +1,4 @@
-"""Mixture of experts by its definition: a loop over tokens, choices and places."""
+"""Mixture of experts by its definition: a loop over tokens, choices and slots."""
 
 import math
 
@@ -32,7 +32,7 @@ def expert(layer, x):
 
 
 def route(layer, x):
-    """The experts of one token, best first, their gates, and all probabilities."""
+    """Return the experts of one token, best first, their gates, and all probabilities."""
     logits = np.asarray(x, "float64") @ np.asarray(layer._router.kernel, "float64")
     probabilities = np.exp(logits) / np.exp(logits).sum()
     chosen = sorted(range(len(logits)), key=lambda e: (-probabilities[e], e))[: layer.top_k]
@@ -41,16 +41,16 @@ def route(layer, x):
 
 
 def by_definition(layer, x, mask):
-    places = x.shape[0] * x.shape[1]
+    slots = x.shape[0] * x.shape[1]
     if layer.capacity_factor is not None:
-        places = math.ceil(layer.capacity_factor * layer.top_k * places / len(layer.experts))
+        slots = math.ceil(layer.capacity_factor * layer.top_k * slots / len(layer.experts))
     taken, result = [0] * len(layer.experts), np.zeros_like(x)
     for choice in range(layer.top_k):
         for b in range(x.shape[0]):
             for t in range(x.shape[1]):
                 chosen, gates, _, _ = route(layer, x[b, t])
                 e = chosen[choice]
-                if mask[b, t] and taken[e] < places:
+                if mask[b, t] and taken[e] < slots:
                     taken[e] += 1
                     result[b, t] += gates[choice] * expert(layer.experts[e], x[b, t])
     return result
@@ -91,7 +91,7 @@ def test_losses_by_definition(top_k, capacity_factor, mask):
     np.testing.assert_allclose(layer.losses, [0.3 * balance + 0.7 * z], rtol=1e-5)
 
 
-def test_places_for_all_drop_nobody():
+def test_enough_slots_drop_no_token():
     layer = mixture(top_k=2, capacity_factor=1.5)  # = E / top_k
     free = ka.blocks.MixtureOfExperts(layer.experts, top_k=2)
     free.build((None, None, D))
@@ -101,7 +101,7 @@ def test_places_for_all_drop_nobody():
 
 @pytest.mark.parametrize("capacity_factor", [None, 0.8])
 def test_padding_is_not_routed(capacity_factor):
-    """What stands in padding changes neither tokens nor losses, and padding gives zeros."""
+    """Check that padding changes neither tokens nor losses, and gives zeros."""
     layer = mixture(capacity_factor=capacity_factor, router_z_loss=0.1)
     other = np.where(PADDING[..., None], X, 50.0).astype("float32")
     one = np.asarray(layer(X, mask=PADDING, training=True))
@@ -115,7 +115,7 @@ def test_padding_is_not_routed(capacity_factor):
     assert not np.any(nothing) and np.isfinite(layer.losses[-1])
 
 
-def test_losses_are_added_in_training_alone():
+def test_losses_are_only_added_in_training():
     layer = mixture()
     layer(X)
     assert layer.losses == []
@@ -123,8 +123,8 @@ def test_losses_are_added_in_training_alone():
     assert len(layer.losses) == 1
 
 
-def test_balanced_experts_have_the_least_loss():
-    """A router that asks all alike has loss 1; one that always asks the same, E."""
+def test_balanced_experts_have_the_smallest_loss():
+    """Check that equal shares have loss 1, and that one chosen expert of E has loss E."""
     layer = mixture(top_k=1, load_balance=1.0)
     tokens = np.eye(E, D, dtype="float32")[None]
     for strength, expected in [(1e-3, 1.0), (50.0, 1.0)]:
@@ -170,7 +170,7 @@ def test_a_block_passes_mask_and_losses_on():
 
 
 def test_routing_is_float32_in_mixed_precision():
-    """Logits apart by less than half precision holds still choose the better expert."""
+    """Check logits whose difference half precision cannot hold."""
     layer = mixture(experts=2, top_k=1, dtype="mixed_float16")
     layer._router.kernel.assign(np.zeros((D, 2)) + [[8.0, 8.001]])
     x = np.ones((1, 4, D), "float16")
@@ -192,8 +192,8 @@ def test_a_traced_call_leaves_no_symbolic_losses():
     [
         (lambda: ka.blocks.MixtureOfExperts([]), r"experts=\[\]"),
         (lambda: ka.blocks.MixtureOfExperts(["relu"]), r"experts\[0\]='relu'"),
-        (lambda: ka.blocks.MixtureOfExperts([keras.layers.Dense(3)] * 2), "in the list twice"),
-        (lambda: mixture(top_k=4), "top_k=4 is more than the 3"),
+        (lambda: ka.blocks.MixtureOfExperts([keras.layers.Dense(3)] * 2), "the same layer twice"),
+        (lambda: mixture(top_k=4), "top_k=4 is more than 3"),
         (lambda: mixture(top_k=0), "top_k=0"),
         (lambda: mixture(capacity_factor=0), "capacity_factor=0"),
     ],
@@ -210,7 +210,7 @@ on_jax = keras.backend.backend() == "jax"
 @pytest.mark.slow
 @pytest.mark.skipif(on_jax, reason="JAX takes no metrics from layers while they run")
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-def test_fit_shows_the_balance(compiled):
+def test_fit_logs_the_balance(compiled):
     first, second = mixture(name="first"), mixture(top_k=1, load_balance=0.0, name="second")
     x = keras.Input((None, D))
     model = keras.Model(x, second(first(x)))
@@ -226,8 +226,8 @@ def test_fit_shows_the_balance(compiled):
             mask = np.zeros((B, T), bool)
             mask[row] = True
             expected.append(losses_by_definition(layer, inputs, mask)[0])
-        found = history[f"{layer.name}_load_balance"]
-        np.testing.assert_allclose(found, [np.mean(expected)] * 2, rtol=1e-4)
+        logged = history[f"{layer.name}_load_balance"]
+        np.testing.assert_allclose(logged, [np.mean(expected)] * 2, rtol=1e-4)
     logs = model.evaluate(X, X, verbose=0, return_dict=True)
     assert set(logs) == {"loss"}
 

@@ -1,16 +1,16 @@
-"""What a parser may write next, beside a stack machine in Python, label by label."""
+"""The ids that a parser may write next, compared with a stack machine in Python."""
 
 import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.core.tree_ids import CLOSE, END, START
+from keras_attention.core.special_ids import CLOSE, END, START
 
 L, TAGS, SPARE = 3, 2, 2  # ids 4 to 6 open, 7 and 8 are tags
 
 
 def list_allowed(ids, num_words):
-    """The ids that may follow `ids`, by a stack of the children that each constituent has."""
+    """Return the ids that may follow `ids`, by a stack of numbers of children."""
     stack, read, opened, ended = [], 0, 0, False
     for i in ids[1:]:
         if i == END:
@@ -29,18 +29,18 @@ def list_allowed(ids, num_words):
         return set()
     if opened and not stack:
         return {END}
-    found, left = set(), read < num_words
+    allowed, left = set(), read < num_words
     if left and opened < SPARE + 2 * read:
-        found |= set(range(4, 4 + L))
+        allowed |= set(range(4, 4 + L))
     if left and stack:
-        found |= set(range(4 + L, 4 + L + TAGS))
+        allowed |= set(range(4 + L, 4 + L + TAGS))
     if stack and stack[-1] and (len(stack) > 1 or not left):
-        found.add(CLOSE)
-    return found
+        allowed.add(CLOSE)
+    return allowed
 
 
 @pytest.mark.parametrize("num_words", [1, 2, 5])
-def test_it_is_the_stack_machine_on_all_it_allows(num_words):
+def test_allowed_ids_equal_those_of_a_stack_machine(num_words):
     layer, random = ka.blocks.ParserState(L, TAGS, SPARE), np.random.default_rng(num_words)
     words = random.normal(size=(1, 6, 7)).astype("float32")
     mask = np.arange(6)[None] < num_words
@@ -48,13 +48,15 @@ def test_it_is_the_stack_machine_on_all_it_allows(num_words):
         ids = [START]
         while len(ids) < 99 and (allowed := list_allowed(ids, num_words)):
             ids.append(int(random.choice(sorted(allowed))))
-        assert ids[-1] == END  # every walk through what is allowed ends
-        word, depth, found = (np.array(x)[0] for x in layer(np.array([ids]), words, mask))
+        assert ids[-1] == END  # every walk along allowed ids ends
+        word, depth, allowed = (np.array(x)[0] for x in layer(np.array([ids]), words, mask))
         read = 0
         for k in range(len(ids)):
             read += ids[k] >= 4 + L
-            wanted = np.isin(np.arange(4 + L + TAGS), sorted(list_allowed(ids[: k + 1], num_words)))
-            np.testing.assert_array_equal(found[k], wanted)
+            expected = np.isin(
+                np.arange(4 + L + TAGS), sorted(list_allowed(ids[: k + 1], num_words))
+            )
+            np.testing.assert_array_equal(allowed[k], expected)
             np.testing.assert_array_equal(
                 word[k], words[0, read] if read < num_words else 0 * word[k]
             )
@@ -64,11 +66,11 @@ def test_it_is_the_stack_machine_on_all_it_allows(num_words):
 
 def test_forbidden_labels_never_get_the_highest_logit():
     logits = np.array([[500.0, -900.0, -3.0]], "float32")
-    found = np.array(ka.blocks.AllowedLogits()(logits, np.array([[0.0, 1.0, 1.0]])))
-    assert found.tolist() == [[-100.0, -50.0, -3.0]]
+    limited = np.array(ka.blocks.AllowedLogits()(logits, np.array([[0.0, 1.0, 1.0]])))
+    assert limited.tolist() == [[-100.0, -50.0, -3.0]]
 
 
 @pytest.mark.parametrize("name", ["num_constituents", "num_tags", "spare_constituents"])
-def test_wrong_numbers(name):
+def test_refuses_counts_below_one(name):
     with pytest.raises(ValueError, match=f"{name}=0"):
         ka.blocks.ParserState(**{**dict(num_constituents=2, num_tags=2), name: 0})

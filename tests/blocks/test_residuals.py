@@ -55,7 +55,7 @@ def test_deep_norm_constants(norm, alpha, beta):
 
 
 def scaled_weights(layer, beta):
-    """The weights that DeepNorm multiplies are beta, all others as they were."""
+    """Check that DeepNorm has multiplied its weights, initially 1, by beta."""
     for weight in layer.weights:
         if weight.name == "kernel":
             scaled = any(name in weight.path for name in ("value", "output", "feed_forward"))
@@ -71,7 +71,7 @@ def test_deep_norm_scales_initial_weights():
     scaled_weights(plain, 1.0)
 
 
-def test_deep_norm_scales_once_whatever_builds_the_block(tmp_path):
+def test_deep_norm_scales_weights_once(tmp_path):
     beta = 24**-0.25
     layer = real_block(ka.blocks.DeepNorm(3), name="block")
     inputs = keras.Input((None, D))
@@ -79,7 +79,7 @@ def test_deep_norm_scales_once_whatever_builds_the_block(tmp_path):
     scaled_weights(keras.models.clone_model(model), beta)
     model.save(tmp_path / "model.keras")
     scaled_weights(keras.saving.load_model(tmp_path / "model.keras"), beta)
-    with keras.StatelessScope():  # as JAX builds what is called first in training
+    with keras.StatelessScope():  # as JAX builds layers in training
         late = real_block(ka.blocks.DeepNorm(3))
         late.build((None, T, D))
     scaled_weights(late, beta)
@@ -95,7 +95,7 @@ def test_deep_norm_is_not_built_while_tracing():
     scaled_weights(sequential, 24**-0.25)
 
 
-def test_deep_norm_leaves_trained_weights_alone():
+def test_deep_norm_does_not_scale_built_layers():
     attention = ka.attention.MultiHeadAttention(2, 4)
     attention.build((None, T, D), (None, T, D))
     before = attention.get_weights()
@@ -163,7 +163,7 @@ def test_resi_dual_passes_masks_on():
 
 @pytest.mark.parametrize("norm", residuals.NAMES)
 def test_layer_scale_works_with_every_norm(norm):
-    """A factor of 0 leaves what the norm makes of a branch that adds nothing."""
+    """Compare a factor of 0 with a branch that adds nothing."""
     norm = ka.blocks.DeepNorm(2, scale_initial=False) if norm == "deep_norm" else norm
     silent = block(norm, layer_scale=0.0)(X)
     n = layer_norm
@@ -191,7 +191,7 @@ def test_the_first_norm_of_a_block_may_be_left_out(norm):
     assert again.norm == norm(first_norm=False)
 
 
-def test_configs_of_before_still_load():
+def test_old_configs_still_load():
     config = {**real_block("sandwich").get_config(), "norm": "sandwich"}
     assert ka.blocks.EncoderBlock.from_config(config).norm == ka.blocks.SandwichNorm()
     written = {"class_name": "PreNorm", "config": {}}
@@ -211,8 +211,8 @@ class NoProjections(keras.layers.Layer):
         (lambda: block(None), "norm=None"),
         (lambda: block("deep_norm"), r"DeepNorm needs num_layers.*DeepNorm\(num_layers=...\)"),
         (lambda: ka.blocks.DeepNorm(0), r"num_layers=0"),
-        (lambda: block("pre")([X, X]), "PreNorm.*1 stream.*2 tensors"),
-        (lambda: block("resi_dual")([X, X, X]), "ResiDual.*2 stream.*3 tensors"),
+        (lambda: block("pre")([X, X]), "PreNorm.*2 tensors instead of 1"),
+        (lambda: block("resi_dual")([X, X, X]), "ResiDual.*3 tensors instead of 2"),
         (
             lambda: ka.blocks.EncoderBlock(
                 NoProjections(), ka.blocks.FeedForward(3), norm=ka.blocks.DeepNorm(2)

@@ -1,4 +1,4 @@
-"""From vectors back to tokens, and tables that embeddings share."""
+"""Logits by token embeddings, and tables that embeddings share."""
 
 import keras
 import numpy as np
@@ -41,7 +41,7 @@ def test_logits_are_capped_after_their_bias():
         ka.blocks.TokenEmbedding(V, D, logit_soft_cap=0)
 
 
-def test_logits_are_float32_whatever_the_policy():
+def test_logits_are_float32_in_mixed_precision():
     layer = drawn(ka.blocks.TokenEmbedding(V, D, dtype="mixed_bfloat16"))
     logits = layer(X, reverse=True)
     assert keras.backend.standardize_dtype(logits.dtype) == "float32"
@@ -49,45 +49,45 @@ def test_logits_are_float32_whatever_the_policy():
     np.testing.assert_allclose(logits, exact, atol=0.1)
 
 
-def test_input_and_output_both_teach_the_table():
+def test_gradients_of_input_and_output_reach_the_table():
     layer = drawn(ka.blocks.TokenEmbedding(V, D))
     table = layer.table.embeddings
     before = np.asarray(table)
 
-    def loss(both):
-        x = layer(IDS) if both else ops.stop_gradient(layer(IDS))
+    def loss(tied):
+        x = layer(IDS) if tied else ops.stop_gradient(layer(IDS))
         return ops.sum(ops.multiply(layer(x, reverse=True), UPSTREAM))
 
-    found = [
+    output = [
         np.asarray(
             ops.convert_to_tensor(
-                gradients.value_and_gradients(lambda both=both: loss(both), variables=[table])[1][0]
+                gradients.value_and_gradients(lambda tied=tied: loss(tied), variables=[table])[1][0]
             )
         )
-        for both in (False, True)
+        for tied in (False, True)
     ]
     of_output = np.einsum("btv,btd->vd", UPSTREAM, before[IDS])
     of_input = np.zeros((V, D))
     np.add.at(of_input, IDS, UPSTREAM @ before)
-    np.testing.assert_allclose(found[0], of_output, atol=1e-4)
-    np.testing.assert_allclose(found[1], of_output + of_input, atol=1e-4)
+    np.testing.assert_allclose(output[0], of_output, atol=1e-4)
+    np.testing.assert_allclose(output[1], of_output + of_input, atol=1e-4)
 
 
 UPSTREAM = random.normal(size=(2, 3, V)).astype("float32")
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5])
-def test_one_row_or_many(rows):
-    """While a model decodes one row takes another way, known when the graph is made or not."""
+def test_logits_of_one_row_equal_those_of_many(rows):
+    """Check the product for one row, with known and unknown batch sizes."""
     x, table = random.normal(size=(rows, D)), random.normal(size=(V, D))
     x, table = ops.array(x, "float32"), ops.array(table, "float32")
     for decoding in (None, scope.Decoding({})):
         if decoding is None:
-            found = inner_products(x, table)
+            output = inner_products(x, table)
         else:
             with decoding:
-                found = inner_products(x, table)
-        np.testing.assert_allclose(found, np.asarray(x) @ np.asarray(table).T, atol=1e-5)
+                output = inner_products(x, table)
+        np.testing.assert_allclose(output, np.asarray(x) @ np.asarray(table).T, atol=1e-5)
 
 
 @pytest.mark.tensorflow
@@ -105,14 +105,14 @@ def test_one_graph_for_one_row_and_many():
         np.testing.assert_allclose(logits(x), layer(x, reverse=True), atol=1e-5)
 
 
-def test_the_mask_goes_there_and_back():
+def test_logits_have_the_mask_of_the_tokens():
     layer = drawn(ka.blocks.TokenEmbedding(V, D))
     logits = layer(layer(IDS), reverse=True)
     np.testing.assert_array_equal(logits._keras_mask, IDS != 0)
 
 
 def two_with_one_table():
-    """The logits of the second of two embeddings of one table, each with places of its own."""
+    """Build two embeddings with one table and their own positions, and logits of the second."""
     ids, x = keras.Input((None,), dtype="int32"), keras.Input((None, D))
     first = ka.blocks.TokenEmbedding(V, D, position=ka.positions.Learned(4), name="first")
     second = ka.blocks.TokenEmbedding(
@@ -128,7 +128,7 @@ def test_a_shared_table_is_saved_once(tmp_path):
     for weight in model.weights:
         weight.assign(random.normal(size=weight.shape))
     expected = model([IDS, X])
-    for _ in range(2):  # what was loaded is saved again
+    for _ in range(2):  # save the loaded model again
         model.save(tmp_path / "model.keras")
         model = keras.saving.load_model(tmp_path / "model.keras")
         assert model.get_layer("first").table is model.get_layer("second").table

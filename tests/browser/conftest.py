@@ -9,7 +9,7 @@ from tests.browser import session
 
 @pytest.fixture(scope="session")
 def browser():
-    """A `session.Session`; without Chromium, npm or the registry there is none."""
+    """Return a `session.Session`. Skip without Chromium, npm or its registry."""
     if missing := session.find_missing():
         pytest.skip(f"No browser to test with: {missing}.")
     try:

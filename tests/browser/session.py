@@ -1,7 +1,7 @@
 """A headless Chromium that runs LiteRT files with LiteRT.js, driven from Python.
 
-The page (`page.js`) asks a small server in this process for jobs and posts the results. It needs
-Chromium and the npm package alone, and runs many files in one session.
+The page (`page.js`) gets jobs from a small server in this process and posts the results. It needs
+only Chromium and the npm package, and runs many files in one session.
 """
 
 import base64
@@ -21,10 +21,10 @@ import numpy as np
 
 HERE = pathlib.Path(__file__).parent
 MODULES = HERE / "node_modules"
-GUIDE = HERE.parents[1] / "docs" / "on-device.md"
+GUIDES = sorted((HERE.parents[1] / "docs" / "on-device").glob("*.md"))
 PROGRAMS = {"/litert.js": "@litertjs/core", "/texts.js": "openTextModel"}  # words in each
 HARMLESS = ("INFO:", "WARNING:")  # lines of the runtime, which logs everything to one place
-SECONDS = 300  # for one job; a browser that hangs is ended
+SECONDS = 300  # for one job: a browser that hangs is ended
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -33,11 +33,11 @@ class BrowserError(Exception):
 
 
 def find_missing():
-    """What a session needs and this machine lacks, a str; None if nothing."""
+    """Return the program that a session needs and this machine lacks, a str, or None."""
     if not find_chromium():
         return f"none of {', '.join(CHROMIUM)} is installed"
     if not (MODULES / "@litertjs" / "core").is_dir() and not shutil.which("npm"):
-        return "npm is not installed, which fetches LiteRT.js"
+        return "npm, which downloads LiteRT.js, is not installed"
     return None
 
 
@@ -45,29 +45,34 @@ def install_packages():
     """Fetches the packages of package-lock.json where they are not there yet."""
     with open(HERE / "package-lock.json", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # tests run in several processes
-        wanted = json.load(lock)["packages"]
-        if not all(_is_installed(HERE / name, wanted[name]) for name in filter(None, wanted)):
+        packages = json.load(lock)["packages"]
+        if not all(_is_installed(HERE / name, packages[name]) for name in filter(None, packages)):
             command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
             subprocess.run(command, cwd=HERE, check=True, capture_output=True, text=True)
 
 
-def _is_installed(folder, wanted):
+def _is_installed(folder, entry):
     package = folder / "package.json"
     if not package.is_file():
         return False
-    return json.loads(package.read_text("utf-8"))["version"] == wanted["version"]
+    return json.loads(package.read_text("utf-8"))["version"] == entry["version"]
 
 
 def read_guide_program(words):
-    """The block of JavaScript in the guide, `docs/on-device.md`, that has these words."""
-    blocks = re.findall(r"^```js\n(.*?)^```$", GUIDE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
-    (found,) = [block for block in blocks if words in block]
-    return found
+    """Return the block of JavaScript in `docs/on-device` that has these words."""
+    (block,) = [block for block in read_guide_blocks("js") if words in block]
+    return block
+
+
+def read_guide_blocks(language):
+    """Return the code blocks of all pages in `docs/on-device`, a list of str."""
+    text = "\n".join(page.read_text("utf-8") for page in GUIDES)
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
 @contextlib.contextmanager
 def open_browser():
-    """A `Session`, whose browser and server end with the block."""
+    """Open a `Session`. Its browser and server end with the block."""
     session = Session()
     with tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as profile:
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _make_handler(session))
@@ -76,7 +81,7 @@ def open_browser():
             [
                 find_chromium(),
                 "--headless=new",
-                "--no-sandbox",  # it opens a page of ours alone, in CI as root
+                "--no-sandbox",  # it opens only our page, in CI as root
                 "--no-first-run",
                 "--disable-dev-shm-usage",
                 f"--user-data-dir={profile}",
@@ -118,19 +123,19 @@ class Session:
             for name, inputs in calls
         ]
         answer = self.ask("run", path, calls=calls)
-        return [{k: _unpack(v) for k, v in found.items()} for found in answer["outputs"]]
+        return [{k: _unpack(v) for k, v in output.items()} for output in answer["outputs"]]
 
-    def write(self, path, about, prompt):
-        """The ids that the guide's program writes with the file at `path`, step by step.
+    def write(self, path, settings, prompt):
+        """Return the ids that the guide's program writes with the file at `path`, step by step.
 
         Args:
-            about: dict, the file's `generation` in its manifest.
-            prompt: list of ids, as long as the file wants.
+            settings: dict, the file's `generation` in its manifest.
+            prompt: list of ids, as long as the file needs.
         """
-        return self.ask("write", path, about=about, prompt=[int(x) for x in prompt])["ids"]
+        return self.ask("write", path, about=settings, prompt=[int(x) for x in prompt])["ids"]
 
     def answer(self, path, method, texts):
-        """What the guide's program for texts says with the file at `path` and those beside it.
+        """Return the answers of the guide's program for texts, with the files at and beside `path`.
 
         Args:
             method: `"classify"` or `"tag"`.
@@ -141,7 +146,7 @@ class Session:
         return self.ask("answer", path.parent, **job)["answers"]
 
     def ask(self, kind, path, **job):
-        """The page's answer to a job about the file, or the folder, at `path`."""
+        """Return the page's answer to a job about the file, or the folder, at `path`."""
         url = f"/files/{len(self.files)}"
         self.files[url] = pathlib.Path(path)
         self.jobs.put({"kind": kind, "file": url, **job})

@@ -41,12 +41,12 @@ FILES = [
 
 
 def test_every_file_of_fixed_shapes_is_here():
-    found = []
+    files = []
     for path in sorted(PRESETS.glob("*/*.tflite")):
         signatures = flatbuffer.read_graph(path).signatures
         if not any(None in tensor.shape for s in signatures for tensor in s.inputs):
-            found.append(path.relative_to(PRESETS).as_posix())
-    assert found == FILES
+            files.append(path.relative_to(PRESETS).as_posix())
+    assert files == FILES
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -80,11 +80,11 @@ def comments(path):
 def sentences(path):
     preprocessor = ka.data.TaggerPreprocessor.load(path.parent)
     length = flatbuffer.read_graph(path).signatures[0].inputs[0].shape[1]
-    given = []
+    batches = []
     for sentence in SENTENCES:
         ids = preprocessor([sentence.split()])
-        given.append({name: pad(np.asarray(array), length) for name, array in ids.items()})
-    return given
+        batches.append({name: pad(np.asarray(array), length) for name, array in ids.items()})
+    return batches
 
 
 def pad(ids, length):
@@ -94,17 +94,17 @@ def pad(ids, length):
 
 
 def check_writing(browser, path):
-    """The page's loop around `step` goes on as `LiteRTGenerator` does, from prompts of plays."""
+    """Check that the page's loop around `step` continues plays as `LiteRTGenerator` does."""
     preprocessor = ka.data.SequencePreprocessor.load(path.parent)
     generator = ka.export.LiteRTGenerator(path)
-    about = manifest.read_manifest(path.parent)["files"][path.name]["generation"]
+    settings = manifest.read_manifest(path.parent)["files"][path.name]["generation"]
     for prompt in preprocessor(["ROMEO:", "First Citizen:\nWe"]):
         expected = np.trim_zeros(generator.generate([prompt])[0])
         assert len(expected) > FIRST
         begun = 0
         while begun < len(expected):
             before = np.concatenate([prompt, expected[:begun]]).astype("int32")
-            written = np.asarray(browser.write(path, about, before))[: len(expected) - begun]
+            written = np.asarray(browser.write(path, settings, before))[: len(expected) - begun]
             differ = np.flatnonzero(written != expected[begun:])
             if not differ.size:
                 break
@@ -120,18 +120,18 @@ def check_writing(browser, path):
 def check_pairs(browser, path):
     preprocessor = ka.data.SequencePreprocessor.load(path.parent)
     generator = ka.export.LiteRTGenerator(path)
-    about = manifest.read_manifest(path.parent)["files"][path.name]["generation"]
+    settings = manifest.read_manifest(path.parent)["files"][path.name]["generation"]
     signatures = {s.name: s for s in flatbuffer.read_graph(path).signatures}
     length = signatures["encode"].inputs[0].shape[1]
-    given = [{"source_ids": pad(preprocessor([x]), length)} for x in TEXTS[path.parent.name]]
-    assert_equal(browser, path, "encode", given)
-    for inputs in given:
+    batches = [{"source_ids": pad(preprocessor([x]), length)} for x in TEXTS[path.parent.name]]
+    assert_equal(browser, path, "encode", batches)
+    for inputs in batches:
         if "beam" in signatures:
-            ((found, scores),) = [x.values() for x in browser.run(path, [("beam", inputs)])]
+            ((written, scores),) = [x.values() for x in browser.run(path, [("beam", inputs)])]
             expected = generator.loop(inputs, "beam")
-            np.testing.assert_array_equal(found, expected["generated_ids"])
+            np.testing.assert_array_equal(written, expected["generated_ids"])
             np.testing.assert_allclose(scores, expected["scores"], atol=1e-5)
         ids = np.trim_zeros(inputs["source_ids"][0])
         greedy = np.trim_zeros(generator.generate([ids])[0])
-        np.testing.assert_array_equal(browser.write(path, about, ids), greedy)
+        np.testing.assert_array_equal(browser.write(path, settings, ids), greedy)
         assert preprocessor.texts([greedy])[0]

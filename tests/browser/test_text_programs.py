@@ -1,4 +1,4 @@
-"""The programs of docs/on-device.md for texts give the answers of `predict`."""
+"""The programs for texts in docs/on-device give the answers of `predict`."""
 
 import ast
 import re
@@ -39,31 +39,31 @@ TEXTS = make_texts(500)
 
 
 def open_python_program():
-    """The class in the guide; it imports nothing but NumPy and the runtime."""
-    blocks = re.findall(r"^```python\n(.*?)^```$", session.GUIDE.read_text("utf-8"), re.S | re.M)
+    """Return the class of the guide, which imports only NumPy and the runtime."""
+    blocks = session.read_guide_blocks("python")
     (code,) = [block for block in blocks if "class TextModel" in block]
     nodes = [n for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Import | ast.ImportFrom)]
     modules = {getattr(n, "module", None) or n.names[0].name for n in nodes}
     assert modules == {"json", "pathlib", "re", "numpy", "ai_edge_litert.interpreter"}
     names = {}
-    exec(compile(code, "on-device.md", "exec"), names)
+    exec(compile(code, "words.md", "exec"), names)
     return names["TextModel"]
 
 
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
-    """The folder of an exported classifier, and what it says to each text."""
+    """Return the folder of an exported classifier, and its label for each text."""
     train = [ka.data.Text(text, f"label {k % 7}") for k, text in enumerate(TEXTS[:40])]
     task = ka.tasks.TextClassifier.from_data(train, lowercase=True, min_count=1, **SIZE)
     folder = export(task, tmp_path_factory.mktemp("classifier"))
-    expected = [found.label for found in task.predict(TEXTS)]
+    expected = [answer.label for answer in task.predict(TEXTS)]
     assert len(set(expected)) > 3  # drawn weights tell texts apart
     return folder, expected
 
 
 @pytest.fixture(scope="module")
 def tagger(tmp_path_factory):
-    """The same of a tagger."""
+    """Return the folder of an exported tagger, and its tags for each text."""
     sentences = map(ka.data.split_words, TEXTS[:40])
     train = [ka.data.Sentence(words, [f"tag {len(w) % 7}" for w in words]) for words in sentences]
     task = ka.tasks.SequenceLabeler.from_data(train, lowercase=True, word_length=7, **SIZE)
@@ -112,7 +112,7 @@ def test_shipped_presets(name):
     path = ROOT / "saved_models" / name / "model.int8.tflite"
     task, model = ka.tasks.from_preset(path), open_python_program()(path.parent, path.name)
     if name == "emotions":
-        expected = [found[0].label for found in task.predict(texts, top=1)]
+        expected = [answers[0].label for answers in task.predict(texts, top=1)]
         assert [model.classify(text) for text in texts] == expected
     else:
         expected = [[tuple(token[:2]) for token in tokens] for tokens in task.predict(texts)]

@@ -1,4 +1,4 @@
-"""Folders of trained models with something wrong in them, drawn with a seed."""
+"""Draws damaged folders of trained models with a seed."""
 
 import dataclasses
 import json
@@ -24,17 +24,17 @@ NONE = [b"", b"[]", b"null", b'"x"', b"7", b"{", b"\xff\xfe", DEEP, b"{}", b"[1,
 
 @dataclasses.dataclass(frozen=True)
 class Damaged:
-    """A command on a folder with something wrong in it.
+    """A command on a damaged folder.
 
     Attributes:
-        words: what is typed; of the folder that is right, `right`.
-        about: str, what is wrong with it.
-        names: what the message may call it: the file, or what holds it.
+        words, right: the command on the damaged folder, and on the right one.
+        damage: str, describes the damage.
+        names: the message must contain one of them.
     """
 
     words: tuple
     right: tuple
-    about: str
+    damage: str
     names: tuple
 
 
@@ -42,8 +42,8 @@ class Drawn:
     """Draws damage.
 
     Args:
-        folder: where the damaged folders are put.
-        models: dict, folder of a trained model -> what to predict with it: a tuple of words.
+        folder: parent of the damaged folders.
+        models: dict, folder of a trained model -> a tuple with the inputs to predict.
         seed: int.
     """
 
@@ -56,20 +56,20 @@ class Drawn:
         self.count += 1
         copy = shutil.copytree(model, self.folder / f"model-{self.count}")
         kind = self.draw.choice(("model", "sidecar", "manifest", "field", "field", "swap"))
-        about, names, chosen = getattr(self, f"_{kind}")(model, copy)
+        damage, names, chosen = getattr(self, f"_{kind}")(model, copy)
         options = ("--with", chosen or self.draw.choice(("litert", "litert-int8", "keras")))
         tail = (*self.models[model], *options)
-        return Damaged(("predict", copy, *tail), ("predict", model, *tail), about, names)
+        return Damaged(("predict", copy, *tail), ("predict", model, *tail), damage, names)
 
     def _damage(self, path):
-        """Makes something of the file `path` that it should not be; says what."""
+        """Damage the file `path`, and describe the damage."""
         content = path.read_bytes()
-        about = self.draw.choice(
+        damage = self.draw.choice(
             ["empty", "half", "flipped", "flipped", "text", "gone", "a folder"]
         )
-        if about in ("gone", "a folder"):
+        if damage in ("gone", "a folder"):
             path.unlink()
-            if about == "a folder":
+            if damage == "a folder":
                 path.mkdir()
         else:
             new = {
@@ -78,13 +78,13 @@ class Drawn:
                 "flipped": flip(content, self.draw),
                 "text": b"<html>not found</html>\n",
             }
-            path.write_bytes(new[about])
-        return f"{path.name}: {about}"
+            path.write_bytes(new[damage])
+        return f"{path.name}: {damage}"
 
     def _model(self, model, copy):
         name = self.draw.choice(sorted(WHOLE))
-        about = self._damage(copy / name)
-        return about, (name.partition("/")[0], model.name), WHOLE[name]
+        damage = self._damage(copy / name)
+        return damage, (name.partition("/")[0], model.name), WHOLE[name]
 
     def _sidecar(self, model, copy):
         path = self.draw.choice(sidecars(copy))
@@ -96,7 +96,7 @@ class Drawn:
         return f"manifest.json: {content[:10]!r}", ("manifest.json",), None
 
     def _field(self, model, copy):
-        """A field of the manifest is another, or gone."""
+        """Change or remove a field of the manifest."""
         path = copy / "manifest.json"
         manifest = json.loads(path.read_text("utf-8"))
         at = manifest
@@ -117,7 +117,7 @@ class Drawn:
         return f"{'.'.join(keys)} = {value!r:.30}", names, None
 
     def _swap(self, model, copy):
-        """A file is that of another model, if there is one."""
+        """Replace a file by that of another model, if there is one."""
         if len(self.models) == 1:
             return self._sidecar(model, copy)
         other = self.draw.choice(sorted(m for m in self.models if m != model))
@@ -135,7 +135,7 @@ UNREAD = ("signatures", "ops", "parity", "checks", "warnings", "versions", "gpu"
 
 
 def sidecars(folder):
-    """Vocabularies and labels."""
+    """List the vocabularies and labels."""
     kinds = (".txt", ".json", ".model")
     return sorted(
         path for path in folder.iterdir()

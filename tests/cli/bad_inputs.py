@@ -1,6 +1,4 @@
-"""Bad inputs to the command line, drawn with a seed: a file that is damaged, or an option that is
-no use, each in a command that is otherwise right.
-"""
+"""Draws bad inputs to the command line with a seed: damaged files and wrong options."""
 
 import dataclasses
 import gzip
@@ -26,42 +24,41 @@ class Case:
     """A command line that should be refused.
 
     Attributes:
-        words: what is typed.
-        about: str, what is wrong with it, for the report of a test that fails: the file, a colon,
-            and the kind of damage; or an option with its value.
-        named: str, what the message has to hold: the file, or the option.
-        certain: bool, whether it is wrong for sure; else it may be taken, if the answer is right.
+        words: the command.
+        damage: str, describes the damage in the report of a failing test.
+        named: str, the message must contain it: the file or the option.
+        certain: bool, whether it must be refused. Otherwise the right answer is accepted, too.
     """
 
     words: tuple
-    about: str
+    damage: str
     named: str
     certain: bool = True
 
 
-# What can be wrong with a file of any kind: (bytes, random.Random) -> bytes.
+# Functions that damage a file of any kind: (bytes, random.Random) -> bytes.
 
 
 def flip(content, draw):
-    """A bit is another."""
+    """Flip a bit."""
     k = draw.randrange(len(content))
     return content[:k] + bytes([content[k] ^ (1 << draw.randrange(8))]) + content[k + 1 :]
 
 
 def cut(content, draw):
-    """The end is missing."""
+    """Cut the end off."""
     return content[: draw.randrange(1, len(content))]
 
 
 def lose_line(content, draw):
-    """A line is missing."""
+    """Remove a line."""
     lines = content.split(b"\n")
     del lines[draw.randrange(len(lines))]
     return b"\n".join(lines)
 
 
 def lose_field(content, draw):
-    """A line lacks its last field."""
+    """Remove the last field of a line."""
     lines = content.split(b"\n")
     several = [k for k, line in enumerate(lines) if b"\t" in line or b"," in line]
     if not several:
@@ -72,7 +69,7 @@ def lose_field(content, draw):
 
 
 def add_field(content, draw):
-    """A line has a field more."""
+    """Add a field to a line."""
     lines = content.split(b"\n")
     k = draw.choice([k for k, line in enumerate(lines) if line])
     lines[k] += b"\tmore,more"
@@ -80,19 +77,19 @@ def add_field(content, draw):
 
 
 def add_bytes(content, draw):
-    """There are some bytes among the others that no text has."""
+    """Insert bytes that are not text."""
     k = draw.randrange(len(content))
     return content[:k] + draw.choice([b"\0", b"\xff\xfe", b"\x80", b"\x1b[2J", b"\r"]) + content[k:]
 
 
 def add_number(content, draw):
-    """Somewhere is a very long number."""
+    """Insert a very long number."""
     k = draw.randrange(len(content))
     return content[:k] + b"9" * 5000 + content[k:]
 
 
 def half_of(content, draw):
-    """The beginning of a gzip file, behind the mark that says what it is."""
+    """Return the beginning of a gzip file, including its magic number."""
     return content[: draw.randrange(5, min(60, len(content)))]
 
 
@@ -123,16 +120,16 @@ OF_JSON = {
 
 
 def damage_json(content, draw):
-    """(what is wrong, content) of JSON lines with one that is none."""
-    about = draw.choice(sorted(OF_JSON))
+    """Damage one of several JSON lines. Return (damage, content)."""
+    damage = draw.choice(sorted(OF_JSON))
     lines = content.splitlines()
     k = draw.randrange(len(lines))
-    lines[k] = OF_JSON[about](lines[k])
-    return about, b"\n".join(lines)
+    lines[k] = OF_JSON[damage](lines[k])
+    return damage, b"\n".join(lines)
 
 
 def damage_picture(content, draw):
-    """(what is wrong, content) of a picture that is none any more, or another."""
+    """Damage a picture. Return (damage, content)."""
     changed = {
         "empty": b"",
         "random bytes": draw.randbytes(300),
@@ -140,16 +137,16 @@ def damage_picture(content, draw):
         "flipped": flip(content, draw),
         "text": b"no picture",
     }
-    about = draw.choice(sorted(changed))
-    return about, changed[about]
+    damage = draw.choice(sorted(changed))
+    return damage, changed[damage]
 
 
 class Drawn:
     """Draws cases of files.
 
     Args:
-        folder: where the files are put: nothing else is written.
-        models: dict, task -> the folder of a trained model; tasks without one are only trained.
+        folder: parent of all files that are written.
+        models: dict, task -> the folder of a trained model. Other tasks are only trained.
         seed: int.
     """
 
@@ -161,22 +158,22 @@ class Drawn:
         write_good(self.good)
 
     def case(self):
-        """The next case."""
+        """Draw the next case."""
         kinds = {"file": 50, "folder": 14, "place": 10, "option": 18, "picture": 8}
         (kind,) = self.draw.choices(list(kinds), kinds.values())
         return getattr(self, f"of_{kind}")()
 
     def new(self):
-        """A path without suffix for another file."""
+        """Return a path without suffix for a new file."""
         self.count += 1
         return self.folder / f"bad-{self.count}"
 
     def of_file(self):
-        """A file of data is damaged."""
+        """Damage a file of data."""
         task, name, options = self.draw.choice(DATA)
         content = (self.good / name).read_bytes()
-        about, content = self._damage(name, content)
-        certain = about in SURE or about in OF_JSON
+        damage, content = self._damage(name, content)
+        certain = damage in SURE or damage in OF_JSON
         path = self.new().with_suffix("." + name.partition(".")[2])
         if self.draw.random() < 0.15 and not content.startswith(b"\x1f\x8b"):
             path, content = path.with_name(path.name + ".gz"), gzip.compress(content)
@@ -187,54 +184,56 @@ class Drawn:
             words = self._command(task, path.with_suffix("").with_suffix(""), options, certain)
         else:
             words = self._command(task, path, options, certain)
-        named = path.name.partition(".")[0]  # of aligned files either may be to blame
-        return Case(words, f"{name}: {about}", named, certain)
+        named = path.name.partition(".")[0]  # aligned files share this stem
+        return Case(words, f"{name}: {damage}", named, certain)
 
     def of_folder(self):
-        """A file is damaged of several that belong together."""
-        task, given, name, options = self.draw.choice(FOLDERS)
-        top, copy = given.partition("/")[0], self.new()
+        """Damage one of several files that belong together."""
+        task, argument, name, options = self.draw.choice(FOLDERS)
+        top, copy = argument.partition("/")[0], self.new()
         shutil.copytree(self.good / top, copy)
         path = copy / name
-        about, content = self._damage(name, path.read_bytes())
+        damage, content = self._damage(name, path.read_bytes())
         path.write_bytes(content)
         allowed = {".png": "flipped", ".xml": "UTF-16"}.get(path.suffix)
-        certain = about != allowed and (about in SURE or path.suffix == ".png")
-        words = self._train(task, copy / pathlib.PurePath(given).relative_to(top), options)
-        return Case(words, f"{top}/{name}: {about}", copy.name, certain)
+        certain = damage != allowed and (damage in SURE or path.suffix == ".png")
+        words = self._train(task, copy / pathlib.PurePath(argument).relative_to(top), options)
+        return Case(words, f"{top}/{name}: {damage}", copy.name, certain)
 
     def _damage(self, name, content):
-        """(what is wrong, content) of a file of data."""
+        """Damage a file of data. Return (damage, content)."""
         if name.endswith(".png"):
             return damage_picture(content, self.draw)
         if name.endswith(".jsonl") and self.draw.random() < 0.6:
             return damage_json(content, self.draw)
         if self.draw.random() < 0.5:
-            about = self.draw.choice(sorted(SURE))
-            return about, SURE[about](content, self.draw)
+            damage = self.draw.choice(sorted(SURE))
+            return damage, SURE[damage](content, self.draw)
         change = self.draw.choice(MAYBE)
         return change.__doc__, change(content, self.draw)
 
     def of_place(self):
-        """Where a file should be is something else."""
+        """Replace a file by something that is not a file."""
         task, name, options = self.draw.choice([d for d in DATA if "--languages" not in d[2]])
         path = self.new().with_suffix(f".{name.partition('.')[2]}")
-        about = self.draw.choice(["nothing", "a folder", "a circle", "a long name", "bytes", "NUL"])
-        if about == "a folder":
+        damage = self.draw.choice(
+            ["nothing", "a folder", "a circle", "a long name", "bytes", "NUL"]
+        )
+        if damage == "a folder":
             path.mkdir()
-        elif about == "a circle":
+        elif damage == "a circle":
             path.symlink_to(path.name)
-        elif about == "a long name":
+        elif damage == "a long name":
             path = path.with_name("x" * self.draw.choice([240, 300, 5000]) + path.suffix)
-        elif about == "bytes":
+        elif damage == "bytes":
             path = path.with_name("x\udcff\udc80" + path.suffix)
-        elif about == "NUL":
+        elif damage == "NUL":
             path = path.with_name("x\0y" + path.suffix)
-        named = path.name if about not in ("bytes", "NUL") else "x\\"
-        return Case(self._command(task, path, options), f"{name}: {about}", named)
+        named = path.name if damage not in ("bytes", "NUL") else "x\\"
+        return Case(self._command(task, path, options), f"{name}: {damage}", named)
 
     def _command(self, task, path, options, certain=True):
-        """A command that reads `path`; no export, which takes long, if it may be right."""
+        """Return a command that reads `path`. Slow exports are only tried if they must fail."""
         choices = ["train"]
         if task in self.models:
             choices += ["evaluate", "evaluate", "export"]
@@ -249,12 +248,12 @@ class Drawn:
                 "--output", self.folder / "new.tflite")  # fmt: skip
 
     def _train(self, task, path, options):
-        """A command that trains on `path`."""
+        """Return a command that trains on `path`."""
         output = self.folder / "new"
         return ("train", task, "--output", output, "--train", path, *options, *SMALL)
 
     def of_option(self):
-        """An option is no use."""
+        """Add a wrong option."""
         option, value, *named = self.draw.choice(OPTIONS)
         task, name, options = self.draw.choice(DATA)
         path = self.good / name
@@ -263,19 +262,19 @@ class Drawn:
         return Case((*words, option, value), f"{option} {value!r:.30}", *named or [option])
 
     def of_picture(self):
-        """A picture is none."""
+        """Damage a picture that is to be classified."""
         if "vision_transformer" not in self.models:
             return self.of_file()
         content = (self.good / "picture.png").read_bytes()
         path = self.new().with_suffix(self.draw.choice((".png", ".jpg", ".gif", ".bmp")))
         if self.draw.random() < 0.15:
-            about = "a folder"
+            damage = "a folder"
             path.mkdir()
         else:
-            about, content = damage_picture(content, self.draw)
+            damage, content = damage_picture(content, self.draw)
             path.write_bytes(content)
         words = ("predict", self.models["vision_transformer"], path, "--with", "litert")
-        return Case(words, f"a picture: {about}", path.name, about != "flipped")
+        return Case(words, f"a picture: {damage}", path.name, damage != "flipped")
 
 
 SMALL = ("--epochs", 1, "--hidden-dim", 8, "--batch-size", 8)
@@ -283,7 +282,7 @@ HEADS = ("--num-heads", 2)
 
 WRITING = ("seq2seq_transformer", "seq2seq_recurrent", "causal_language_model")
 
-# A task, a file that is right for it, and the options that go with that.
+# A task, a valid file for it, and its options.
 DATA = [
     ("sequence_labeler", "train.conllu", HEADS),
     ("sequence_labeler", "train.conll", HEADS),
@@ -312,8 +311,7 @@ DATA = [
     ),
 ]
 
-# A task, what is right for it in a folder with other files, which of them may be damaged, and the
-# options that go with that.
+# A task, its valid input in a folder, the file to damage in there, and its options.
 FOLDERS = [
     ("object_detector", "voc", "Annotations/000.xml", (*HEADS, "--image-size", 32)),
     (
@@ -379,7 +377,7 @@ OPTIONS = [
 
 
 def write_good(folder):
-    """Files that are right, of every kind."""
+    """Write valid files of every kind."""
     draw = random.Random(0)
     numbers = {"eins": "one", "zwei": "two", "drei": "three", "vier": "four"}
     write_conllu(folder / "train.conllu", 40, 0)
@@ -406,12 +404,14 @@ def write_good(folder):
     write(folder / "pairs.de", [source for source, _ in pairs])
     write(folder / "pairs.en", [target for _, target in pairs])
     examples = draw_squares(12, 0)
-    pictures = folder.parent / "images"  # where files in either folder find them
+    pictures = folder.parent / "images"  # at the path that the files name
     write_coco(pictures, examples).rename(folder / "boxes.json")
     names = [{"id": k, "file_name": f"{k}.png"} for k in range(len(examples))]
-    said = [{"image_id": k, "caption": f"{len(x.boxes)} squares"} for k, x in enumerate(examples)]
-    write(folder / "captions.json", [json.dumps({"images": names, "annotations": said})])
-    sounds = folder.parent / "sounds"  # where tables in either folder find them, too
+    captions = [
+        {"image_id": k, "caption": f"{len(x.boxes)} squares"} for k, x in enumerate(examples)
+    ]
+    write(folder / "captions.json", [json.dumps({"images": names, "annotations": captions})])
+    sounds = folder.parent / "sounds"  # at the path that the tables name
     sounds.mkdir()
     for k in range(12):
         soundfile.write(sounds / f"{k}.wav", 0.1 * np.sin(np.arange(800 + 80 * k)), 8000)
@@ -443,7 +443,7 @@ def write_good(folder):
 
 
 def write_folders(folder):
-    """Folders of files that belong together, all of them right."""
+    """Write valid folders of files that belong together."""
     write_voc(folder / "voc", draw_squares(6, 0))
     write(folder / "voc/ImageSets/Main/train.txt", [f"{k:03}" for k in range(6)])
     sound = 0.1 * np.sin(np.arange(800))
@@ -467,7 +467,7 @@ def write_folders(folder):
 
 
 def write_picture(path):
-    """A picture of 8 by 8 dots; gives its path."""
+    """Write a picture of 8 by 8 pixels, and return its path."""
     pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 1), dtype="uint8")
     path.write_bytes(tf.io.encode_png(pixels).numpy())
     return path

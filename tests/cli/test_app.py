@@ -1,6 +1,7 @@
-"""The commands as they are typed."""
+"""Commands, options and their help."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -44,7 +45,18 @@ def test_every_option_has_help(command):
     assert [p.name for p in command.params if not p.help] == []
 
 
-def test_help_breaks_no_name(run):
+def test_help_of_train_begins_with_ten_options(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    _, out, _ = run("train", "--help")
+    first = out.split("─ Options ─")[1].split("╭")[0]
+    names = "output from dataset train dev test label-column epochs batch-size learning-rate help"
+    assert set(re.findall(r"--([a-z-]+)", first)) == set(names.split())
+    options = [p.opts[0] for p in get_command(app).commands["train"].params]
+    assert [name for name in options if name.startswith("--") and name not in out] == []
+    assert len(out.splitlines()) < 140
+
+
+def test_help_does_not_break_names(run):
     listed = {"train": [*TASKS, "characters"], "export": ["int8_weights", "interpreter"]}
     for command, names in (listed | {"predict": ["saved_model", "litert-int8"]}).items():
         _, out, _ = run(command, "--help")
@@ -63,8 +75,8 @@ def test_python_m_reports_on_the_real_stderr():
 
 
 @pytest.mark.slow
-def test_names_that_are_not_utf_8(tmp_path):
-    """Bytes of a name that no encoding explains are written out, on stderr as on stdout."""
+def test_file_names_need_not_be_utf_8(tmp_path):
+    """Check that bytes of a name outside of UTF-8 are escaped on stderr and stdout."""
     done = subprocess.run(
         [sys.executable, "-m", "keras_attention", "inspect", b"absent-\xff.tflite"],
         capture_output=True,
@@ -94,7 +106,7 @@ assert not {"keras", "tensorflow", "numpy"} & {*sys.modules}
 """
 
 
-def test_a_file_that_is_absent_is_said_before_keras_is_imported():
+def test_missing_file_is_reported_before_keras_is_imported():
     done = subprocess.run([sys.executable, "-c", ABSENT], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     lines = done.stderr.splitlines()
@@ -102,7 +114,7 @@ def test_a_file_that_is_absent_is_said_before_keras_is_imported():
     assert all("There is no file or folder absent" in line for line in lines)
 
 
-def test_wrong_words(run):
+def test_wrong_arguments_are_one_sentence(run):
     for words, message in [
         (["nonsense"], "No such command 'nonsense'"),
         (["train"], "Missing"),
@@ -110,16 +122,17 @@ def test_wrong_words(run):
         (["train", "sequence_labeler", "--output", "x", "--colour", "red"], "No such option"),
         ([*TRAIN, "--seed", "99999999999999999999"], "Invalid value for '--seed'"),
         ([*TRAIN, "--learning-rate", "nan"], "Invalid value for '--learning-rate'"),
-        ([*TRAIN, "--minutes", "inf"], "Invalid value for '--minutes': inf is no finite number"),
+        ([*TRAIN, "--minutes", "inf"], "Invalid value for '--minutes': inf is not a finite number"),
         ([*TRAIN, "--dropout", "nan"], "Invalid value for '--dropout'"),
         ([*TRAIN, "--hidden-dim", "1000000000"], "Invalid value for '--hidden-dim'"),
+        (["export", "x", "--format", "tflite"], "'--format': 'tflite' is not one of"),
         (["predict", "x", "y", "--temperature", "nan"], "Invalid value for '--temperature'"),
         (
             ["predict", "x", "--question", "Who?", "--context", "In 1850 Ada sold tea."],
-            "--context 'In 1850 Ada sold tea.' is no file: expected the name of one that holds the "
-            "text, or - for standard input.\n",
+            "--context 'In 1850 Ada sold tea.' is not a file: expected the name of a text file, or "
+            "- for standard input.\n",
         ),
-        (["predict", "x\0y", "z"], r"'x\x00y' holds a NUL"),
+        (["predict", "x\0y", "z"], r"'x\x00y' contains a NUL"),
     ]:
         code, _, err = run(*words)
         assert code == 2 and message in err and err.count("\n") == 1
@@ -138,7 +151,7 @@ def test_tables_on_a_terminal_keep_brackets(capsys, monkeypatch):
     assert "[red]" in capsys.readouterr().out
 
 
-def test_the_recorded_command_holds_no_path_of_this_machine():
+def test_recorded_command_has_no_absolute_path():
     words = [
         "train",
         "x",

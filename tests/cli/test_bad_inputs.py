@@ -1,6 +1,4 @@
-"""Whatever is typed, and whatever is in the files: exit 2 with one sentence that names what is
-wrong, or the right answer; nothing is written, and no traceback.
-"""
+"""Damaged files and wrong options end with exit code 2 and one sentence, and write nothing."""
 
 import shutil
 
@@ -15,14 +13,14 @@ INPUTS, FOLDERS = (500, 100) if ALL else (40, 12)
 
 
 def tree(*folders):
-    """{path: (size, time of the last change)} of all that lies in folders."""
-    found = [path for folder in folders for path in [folder, *folder.rglob("*")]]
-    states = {path: path.lstat() for path in found if path.name != ".pytest_cache"}
+    """Return {path: (size, time of the last change)} of all files in folders."""
+    paths = [path for folder in folders for path in [folder, *folder.rglob("*")]]
+    states = {path: path.lstat() for path in paths if path.name != ".pytest_cache"}
     return {path: (state.st_size, state.st_mtime_ns) for path, state in states.items()}
 
 
 def complaint(case, code, out, err, named):
-    """What is wrong with how the command ended, or None."""
+    """Describe the fault in the result of a command, or return None."""
     if code == 0:
         return "nan in the answer" if "nan" in out.lower() else None
     if code != 2:
@@ -38,13 +36,13 @@ def complaint(case, code, out, err, named):
 
 @pytest.fixture
 def untrained(monkeypatch):
-    """`train` ends where its training would begin: all that it checks is checked by then."""
+    """Replace the training itself, so that `train` only checks its inputs."""
     monkeypatch.setattr("keras_attention.cli.train.run_job", lambda *arguments, **named: None)
 
 
 @pytest.fixture
 def ending(capsys):
-    """Runs a command; gives exit code (or the error), standard output and standard error."""
+    """Return a function that runs a command and returns (exit code or error, stdout, stderr)."""
 
     def ending(words):
         code = None
@@ -60,20 +58,20 @@ def ending(capsys):
 
 
 def check_inputs(ending, folder, models, seed, number):
-    """Draws bad inputs and runs them; gives how many ended with which exit code."""
+    """Run commands with bad inputs, and count their exit codes."""
     drawn, wrong, codes = bad_inputs.Drawn(folder, models, seed), [], {0: 0, 2: 0}
     for _ in range(number):
         case = drawn.case()
         before = tree(folder, *models.values())
         code, out, err = ending(case.words)
-        found = complaint(case, code, out, err, [case.named])
+        problem = complaint(case, code, out, err, [case.named])
         if code == 0 and case.certain:
-            found = "taken"
+            problem = "taken"
         if tree(folder, *models.values()) != before:
-            found = "something was written"
-        if found:
+            problem = "something was written"
+        if problem:
             wrong.append(
-                f"{found}: {case.about}: {' '.join(map(str, case.words))[:300]}: {err[:300]}"
+                f"{problem}: {case.damage}: {' '.join(map(str, case.words))[:300]}: {err[:300]}"
             )
         codes[code] = codes.get(code, 0) + 1
     assert not wrong, "\n".join(wrong)
@@ -81,7 +79,7 @@ def check_inputs(ending, folder, models, seed, number):
 
 
 def check_folders(ending, folder, models, seed, number):
-    """The same of folders of models in which something is damaged."""
+    """Run `predict` with damaged presets, and count the exit codes."""
     drawn, wrong, codes, answers = bad_folders.Drawn(folder, models, seed), [], {0: 0, 2: 0}, {}
     for _ in range(number):
         case = drawn.case()
@@ -90,14 +88,14 @@ def check_folders(ending, folder, models, seed, number):
             answers[case.right] = ending(case.right)
             assert answers[case.right][::2] == (0, ""), answers[case.right]
         code, out, err = ending(case.words)
-        found = complaint(case, code, out, err, case.names)
+        problem = complaint(case, code, out, err, case.names)
         if code == 0 and out != answers[case.right][1]:
-            found = f"another answer than {answers[case.right][1][:60]!r}, {out[:60]!r}"
+            problem = f"another answer than {answers[case.right][1][:60]!r}, {out[:60]!r}"
         if tree(folder, *models) != before:
-            found = "something was written"
-        if found:
+            problem = "something was written"
+        if problem:
             wrong.append(
-                f"{found}: {case.about}: {' '.join(map(str, case.words))[:300]}: {err[:300]}"
+                f"{problem}: {case.damage}: {' '.join(map(str, case.words))[:300]}: {err[:300]}"
             )
         codes[code] = codes.get(code, 0) + 1
         shutil.rmtree(case.words[1])
@@ -107,7 +105,7 @@ def check_folders(ending, folder, models, seed, number):
 
 @pytest.fixture(scope="module")
 def models(tagger, classifier, tmp_path_factory):
-    """task -> the folder of a small trained model."""
+    """Return a dict, task -> the folder of a small trained model."""
     folder = tmp_path_factory.mktemp("models")
     data = folder / "data"
     data.mkdir()
@@ -128,14 +126,16 @@ def models(tagger, classifier, tmp_path_factory):
 
 
 @pytest.mark.sweep
-def test_bad_inputs(ending, untrained, models, tmp_path, monkeypatch):
+def test_damaged_data_and_wrong_options_are_one_sentence(
+    ending, untrained, models, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     codes = check_inputs(ending, tmp_path / "inputs", models, seed=0, number=INPUTS)
     assert sum(codes.values()) == INPUTS and codes[2] >= 0.8 * INPUTS
 
 
 @pytest.mark.sweep
-def test_damaged_folders(ending, models, tmp_path):
+def test_damaged_presets_are_one_sentence(ending, models, tmp_path):
     picture = bad_inputs.write_picture(tmp_path / "picture.png")
     inputs = {
         "sequence_labeler": ("the cat sat.",),

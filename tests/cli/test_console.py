@@ -1,9 +1,9 @@
-"""Errors become sentences in one place."""
+"""Errors become sentences with an exit code."""
 
 import pytest
 import typer
 
-from keras_attention.cli.console import LONGEST, printable, run_command
+from keras_attention.cli.console import LONGEST, escape_text, run_command
 from keras_attention.cli.printing import Interrupted
 from keras_attention.export import ExportError
 
@@ -16,7 +16,7 @@ def failing(error):
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said"),
+    ("error", "code", "message"),
     [
         (ValueError("num_heads=5\n  does not fit."), 2, "num_heads=5 does not fit."),
         (ExportError("no op for Cumsum."), 2, "no op for Cumsum."),
@@ -29,10 +29,10 @@ def failing(error):
         (ValueError(), 2, "ValueError."),
     ],
 )
-def test_one_line_on_stderr_and_an_exit_code(capsys, error, code, said):
+def test_errors_are_one_line_on_stderr_with_an_exit_code(capsys, error, code, message):
     assert run_command(failing(error)) == code
     out, err = capsys.readouterr()
-    assert out == "" and err.startswith("keras-attention: ") and said in err
+    assert out == "" and err.startswith("keras-attention: ") and message in err
     assert err.count("\n") == 1
 
 
@@ -43,11 +43,11 @@ def test_bugs_keep_their_traceback():
         run_command(lambda: {}["x"])
 
 
-def test_success_is_0():
+def test_exit_code_of_success_is_0():
     assert run_command(lambda: None) == 0
 
 
-def test_an_error_from_elsewhere_says_how_to_see_more(capsys, monkeypatch):
+def test_error_of_another_package_explains_how_to_see_the_traceback(capsys, monkeypatch):
     def elsewhere():
         int("three")
 
@@ -58,7 +58,7 @@ def test_an_error_from_elsewhere_says_how_to_see_more(capsys, monkeypatch):
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_closed_pipe_is_no_error(monkeypatch, tmp_path):
+def test_closed_pipe_is_not_an_error(monkeypatch, tmp_path):
     with open(tmp_path / "out", "w") as file:
         monkeypatch.setattr("sys.stdout", file)
         assert run_command(failing(BrokenPipeError())) == 0
@@ -66,18 +66,18 @@ def test_a_closed_pipe_is_no_error(monkeypatch, tmp_path):
 
 def test_error_messages_escape_terminal_control_characters(capsys):
     assert run_command(failing(ValueError("no column \x1b[2J\udcff\x00\x9b of é 中"))) == 2
-    said = "keras-attention: no column \\x1b[2J\\udcff\\x00\\x9b of é 中"
-    assert capsys.readouterr().err.startswith(said)
+    message = "keras-attention: no column \\x1b[2J\\udcff\\x00\\x9b of é 中"
+    assert capsys.readouterr().err.startswith(message)
 
 
-def test_a_sentence_has_an_end():
-    assert printable("x" * LONGEST) == "x" * LONGEST
-    cut = printable("begin" + "x" * 10**6 + "end")
+def test_long_messages_are_shortened():
+    assert escape_text("x" * LONGEST) == "x" * LONGEST
+    cut = escape_text("begin" + "x" * 10**6 + "end")
     assert cut.startswith("begin") and cut.endswith("end") and len(cut) < LONGEST + 10
 
 
 @pytest.mark.parametrize(
-    ("name", "error", "said"),
+    ("name", "error", "message"),
     [
         ("train", "with a larger max_length=.", "with a larger --max-length."),
         ("train", "maximum_length=0: expected 1.", "--max-length 0: expected 1."),
@@ -94,6 +94,6 @@ def test_a_sentence_has_an_end():
         (None, "top=0 is small.", "top=0 is small."),
     ],
 )
-def test_errors_of_a_command_name_its_options(capsys, name, error, said):
+def test_errors_of_a_command_name_its_options(capsys, name, error, message):
     assert run_command(failing(ValueError(error)), name) == 2
-    assert capsys.readouterr().err.startswith(f"keras-attention: {said}")
+    assert capsys.readouterr().err.startswith(f"keras-attention: {message}")

@@ -1,4 +1,4 @@
-"""`demo`, as it is promised: all that it leaves, and the bar of its accuracy."""
+"""`demo`: its files, and its accuracy."""
 
 import json
 
@@ -28,33 +28,33 @@ def read_scores(folder):
 
 
 @pytest.mark.slow
-def test_the_demo_makes_all_files_and_can_be_run_again(run, tmp_path):
+def test_demo_writes_all_files_and_can_run_again(run, tmp_path):
     folder = tmp_path / "digits-vit"
     code, out, err = run("demo", "--output", folder, "--epochs", 2)
     assert (code, err) == (0, "")
     assert {path.name for path in folder.iterdir()} == FILES
     assert read_scores(folder)["test"]["keras"]["accuracy"] > 0.7
-    assert "What was made" in out and "seconds in all" in out and "Side by side" not in out
+    assert "Files" in out and "seconds in all" in out and "Side by side" not in out
     code, _, _ = run("demo", "--output", folder, "--epochs", 1)
     assert code == 0 and len(read_scores(folder)["history"]) == 1
 
 
 @pytest.mark.sweep
-def test_the_demo_reaches_its_bar(run, tmp_path):
+def test_demo_of_digits_reaches_its_accuracy(run, tmp_path):
     assert run("demo", "--output", tmp_path / "digits-vit")[0] == 0
     scores = read_scores(tmp_path / "digits-vit")["test"]
     assert scores["keras"]["accuracy"] >= 0.97
     assert abs(scores["litert-int8"]["accuracy"] - scores["keras"]["accuracy"]) <= 0.01
 
 
-# After 200 steps a recipe that works writes 59 of 100 dates right; after 100, at most 8.
-# `make test-all` trains as the recipe says, up to the bar that is published.
+# After 200 steps a good recipe converts 59 of 100 dates correctly, after 100 at most 8.
+# `make test-all` trains by the recipe, up to the published accuracy.
 SHARE = {"train": 25_600, "dev": 200, "test": 200}
 LEAST_EXACT = 0.99 if ALL else 0.4
 
 
 @pytest.mark.sweep
-def test_both_models_of_dates_reach_their_bar(run, tmp_path, monkeypatch):
+def test_demo_of_dates_reaches_its_accuracy(run, tmp_path, monkeypatch):
     pytest.importorskip("babel")
     options = () if ALL else ("--epochs", 1)
     for part, size in ({} if ALL else SHARE).items():

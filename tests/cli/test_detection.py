@@ -1,4 +1,4 @@
-"""The commands on pictures with boxes: trained on COCO's JSON, asked with files of pictures."""
+"""The commands on pictures with boxes: trained on COCO's JSON, applied to picture files."""
 
 import json
 
@@ -12,7 +12,7 @@ KINDS = ("keras", "saved_model", "litert", "litert-int8")
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_trains_on_a_folder_and_finds_objects_in_files(tmp_path, run):
+def test_train_reads_a_folder_and_predict_finds_objects(tmp_path, run):
     train = write_coco(tmp_path / "train", draw(48, 0))
     test = write_coco(tmp_path / "test", draw(6, 1))
     words = ["object_detector", "--train", train, "--test", tmp_path / "test", "--image-size", 32]
@@ -25,19 +25,19 @@ def test_trains_on_a_folder_and_finds_objects_in_files(tmp_path, run):
     assert scores["test"]["litert"] == scores["test"]["keras"]
     assert (tmp_path / "run" / "attention.png").exists()
     pictures = [str(tmp_path / "test" / f"{k}.png") for k in range(2)]
-    said = []
+    answers = []
     for kind in KINDS:
         options = ("--with", kind, "--threshold", 0, "--json")
         status, out, _ = run("predict", tmp_path / "run", *pictures, *options)
         assert status == 0
-        said.append([json.loads(line)["prediction"] for line in out.splitlines()])
-    for found in said:
-        assert [len(objects) for objects in found] == [len(objects) for objects in said[0]]
-        best, expected = found[0][0], said[0][0][0]
+        answers.append([json.loads(line)["prediction"] for line in out.splitlines()])
+    for pictures_of_kind in answers:
+        assert [len(objects) for objects in pictures_of_kind] == list(map(len, answers[0]))
+        best, expected = pictures_of_kind[0][0], answers[0][0][0]
         assert set(best) == {"label", "score", "box"} and len(best["box"]) == 4
         assert best["score"] == pytest.approx(expected["score"], abs=0.02)
     status, out, _ = run("predict", tmp_path / "run", pictures[0], "--threshold", 0)
-    assert status == 0 and len(out.splitlines()) == 2 + len(said[0][0])
+    assert status == 0 and len(out.splitlines()) == 2 + len(answers[0][0])
     status, out, error = run("evaluate", tmp_path / "run", "--file", test)
     assert status == 0 and "map50" in out
     status, out, error = run("predict", tmp_path / "run", tmp_path / "missing.png")
@@ -46,7 +46,7 @@ def test_trains_on_a_folder_and_finds_objects_in_files(tmp_path, run):
 
 @pytest.mark.sweep
 @pytest.mark.tensorflow
-def test_a_trained_detector_goes_on_from_other_labels(tmp_path, run):
+def test_detector_is_trained_further_with_new_labels(tmp_path, run):
     train = write_coco(tmp_path / "train", draw(16, 0))
     words = ["object_detector", "--train", train, "--epochs", 1, "--batch-size", 8]
     sizes = ["--num-layers", 1, "--num-heads", 2, "--hidden-dim", 16, "--image-size", 32]
@@ -57,6 +57,6 @@ def test_a_trained_detector_goes_on_from_other_labels(tmp_path, run):
         "train", *words, "--from", tmp_path / "run", "--output", tmp_path / "b"
     )
     assert status == 0, error
-    assert "the last layer is new, for 2 labels in place of 2" in out
+    assert "the last layer is new, for 2 labels instead of 2" in out
     model = keras.saving.load_model(tmp_path / "b" / "model.keras")
     assert model.input_shape == (None, 32, 32, 3)

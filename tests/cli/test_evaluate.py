@@ -1,4 +1,4 @@
-"""`evaluate` gives the scores of the folder again; `predict` the same answer from every format."""
+"""`evaluate` reproduces the recorded scores, and `predict` answers the same with every format."""
 
 import io
 import json
@@ -19,7 +19,7 @@ def printed(out, name):
 
 
 @pytest.mark.parametrize("kind", ["keras", "saved_model", "litert-int8"])
-def test_a_file_gives_the_score_in_the_folder(run, tagger, corpus, kind):
+def test_evaluate_of_a_file_equals_the_recorded_score(run, tagger, corpus, kind):
     code, out, _ = run("evaluate", tagger, "--file", corpus / "test.conllu", "--with", kind)
     scores = json.loads((tagger / "scores.json").read_text("utf-8"))["test"]
     expected = scores.get(kind, scores["keras"])["accuracy"]
@@ -28,7 +28,7 @@ def test_a_file_gives_the_score_in_the_folder(run, tagger, corpus, kind):
 
 
 @pytest.mark.slow
-def test_the_data_set_is_remembered(run, classifier):
+def test_evaluate_uses_the_data_set_of_the_training(run, classifier):
     scores = json.loads((classifier / "scores.json").read_text("utf-8"))
     code, out, _ = run("evaluate", classifier, "--with", "litert")
     assert code == 0 and "(test)" in out
@@ -58,7 +58,7 @@ KINDS = ["keras", "saved_model", "litert", "litert-int8"]
 
 
 @pytest.mark.parametrize("kind", quick(KINDS, "litert"))
-def test_tokens_with_tags_from_every_format(run, tagger, kind):
+def test_every_format_prints_the_same_tags(run, tagger, kind):
     code, out, err = run("predict", tagger, "The cat sat.", "a big dog ran.", "--with", kind)
     assert (code, err) == (0, "")
     lines = [line.split() for line in out.splitlines()]
@@ -70,7 +70,7 @@ def test_tokens_with_tags_from_every_format(run, tagger, kind):
 
 
 @pytest.mark.parametrize("name", ["model.keras", "saved_model", "model.int8.tflite"])
-def test_a_file_in_the_folder_will_do(run, tagger, name):
+def test_predict_takes_a_file_of_the_preset(run, tagger, name):
     code, out, _ = run("predict", tagger / name, "the dog ran.")
     tags = [line.split()[1] for line in out.splitlines()]
     assert code == 0 and tags == ["DET", "NOUN", "VERB", "PUNCT"]
@@ -78,7 +78,7 @@ def test_a_file_in_the_folder_will_do(run, tagger, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [None, "litert-int8"])
-def test_pictures_from_files(run, classifier, tmp_path, kind):
+def test_predict_reads_picture_files(run, classifier, tmp_path, kind):
     images = sources.load_digits().train.pixels[:2]
     paths = []
     for k, image in enumerate(images):
@@ -95,7 +95,7 @@ def test_pictures_from_files(run, classifier, tmp_path, kind):
 
 
 @pytest.mark.slow
-def test_pictures_are_read_as_the_model_saw_them(classifier, tmp_path):
+def test_pictures_are_read_as_in_training(classifier, tmp_path):
     image = sources.load_digits().train.pixels[0]
     path = tmp_path / "digit.png"
     path.write_bytes(tf.io.encode_png(tf.cast(tf.round(image * 255), "uint8")).numpy())
@@ -118,15 +118,15 @@ def test_predict_refuses(run, tagger, classifier, tmp_path):
     (tmp_path / "no.tflite").write_text("no model")
     cases = [
         ((tagger, "word " * 600), "600 tokens, over this model's limit of 512"),
-        ((tagger, "   "), "holds no word"),
+        ((tagger, "   "), "has no word"),
         ((tmp_path / "absent", "x"), "There is no file or folder"),
-        ((tmp_path / "no.tflite", "x"), "no.tflite is no model"),
-        ((tmp_path, "x"), "holds no model: none of"),
-        ((classifier, tmp_path / "text.png"), "text.png is no picture"),
-        ((tagger, "word", "--top-k", "3"), "--top-k is not for models of sequence_labeler"),
-        ((classifier, "x.png", "--seed", "1"), "--seed is not for models of vision_transformer"),
-        ((classifier, tmp_path), "is a folder: name the picture files in it"),
-        ((classifier, tmp_path / "absent.png"), "absent.png: this model wants picture files"),
+        ((tmp_path / "no.tflite", "x"), "no.tflite is not a model"),
+        ((tmp_path, "x"), "has no model: expected one of"),
+        ((classifier, tmp_path / "text.png"), "text.png is damaged or not an image"),
+        ((tagger, "word", "--top-k", "3"), "--top-k does not apply to sequence_labeler"),
+        ((classifier, "x.png", "--seed", "1"), "--seed does not apply to vision_transformer"),
+        ((classifier, tmp_path), "is a folder: name the image files in it"),
+        ((classifier, tmp_path / "absent.png"), "absent.png is missing: expected an image file"),
     ]
     for words, message in cases:
         code, out, err = run("predict", *words)
@@ -134,7 +134,7 @@ def test_predict_refuses(run, tagger, classifier, tmp_path):
 
 
 class Echo:
-    """A task that answers with its input: a line for each, or a block."""
+    """A task that answers with its input, as a line or as a block."""
 
     def __init__(self, builder):
         self.builder = builder
@@ -156,7 +156,7 @@ class Echo:
         ("\n", [""]),
     ],
 )
-def test_a_line_of_output_for_each_line_of_input(text, lines, tmp_path, monkeypatch, capsys):
+def test_each_line_of_input_gets_a_line_of_output(text, lines, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO(text, newline=""))
     inputs = collect_inputs([], "-")
     (tmp_path / "a.txt").write_bytes(text.encode())
@@ -167,7 +167,7 @@ def test_a_line_of_output_for_each_line_of_input(text, lines, tmp_path, monkeypa
     assert capsys.readouterr().out == "\n".join(f"{line}\n" if line else "" for line in lines)
 
 
-def test_nothing_is_no_line(monkeypatch):
+def test_empty_file_has_no_lines(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     with pytest.raises(ValueError, match="There is nothing to predict"):
         collect_inputs([], "-")

@@ -1,4 +1,4 @@
-"""`export` and `inspect`."""
+"""The `export` and `inspect` commands."""
 
 import json
 import shutil
@@ -15,12 +15,12 @@ def folder(tagger, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_file_of_fixed_shape_is_made_and_used(run, folder):
+def test_fixed_shape_file_is_exported_and_used(run, folder):
     words = ["--quantization", "int8_weights", "--batch-size", 1, "--sequence-length", 6]
     code, out, _ = run("export", folder, *words, "--compatible-with", "web")
     path = folder / "model.int8.1x6.tflite"
     assert code == 0 and "checks passed" in out and path.is_file()
-    assert "- CompiledModel: ran on the CPU" in out and "- browser: not run; it keeps" in out
+    assert "- CompiledModel: ran on the CPU" in out and "- browser: not run. It fulfils" in out
     assert ka.export.inspect(path).signatures[0].inputs[0].shape[:2] == (1, 6)
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     assert (
@@ -52,23 +52,23 @@ def test_full_int8_is_calibrated_on_real_sentences(run, folder, corpus):
         (("saved_model", None, (1, None, True)), "saved_model_1xn"),
     ],
 )
-def test_default_names(arguments, name):
+def test_default_names_of_exports(arguments, name):
     format, quantization, shape = arguments
     assert choose_name(format, quantization, name_shape(*shape)) == name
 
 
-def test_bad_input(run, tagger, folder, tmp_path):
+def test_bad_input_is_one_sentence(run, tagger, folder, tmp_path):
     before = sorted(folder.iterdir())
     (folder / "no.keras").write_text("no model")
     cases = [
-        ((folder, "--quantization", "int8"), "name a labelled file"),
+        ((folder, "--quantization", "int8"), "pass labelled examples"),
         ((folder, "--format", "saved_model", "--quantization", "float16"), "is for LiteRT"),
-        ((folder, "--output", folder / "model.bin"), "must name a file that ends in .tflite"),
+        ((folder, "--output", folder / "model.bin"), "not a file name that ends in .tflite"),
         ((folder, "--format", "saved_model", "--compatible-with", "web"), "is for LiteRT"),
-        ((folder, "--compatible-with", "gpu"), "pass --batch-size and --sequence-length"),
+        ((folder, "--compatible-with", "gpu"), "Pass --batch-size and --sequence-length"),
         ((folder, "--compatible-with", "toaster"), "Invalid value for '--compatible-with'"),
-        ((folder / "no.keras",), "no.keras is no model"),
-        ((tmp_path,), "holds no model.keras"),
+        ((folder / "no.keras",), "no.keras is not a model"),
+        ((tmp_path,), "has no model.keras"),
         ((folder, "--quantization", "int4"), "Invalid value for '--quantization'"),
     ]
     for words, message in cases:
@@ -82,8 +82,8 @@ def test_bad_input(run, tagger, folder, tmp_path):
 def test_inspect_shows_signatures_ops_and_size(run, tagger, name):
     code, out, _ = run("inspect", tagger / name)
     assert code == 0
-    for wanted in ["token_ids", "character_ids", "int32", "(?, ?, 16)", "logits", "B", "ops ("]:
-        assert wanted in out
+    for part in ["token_ids", "character_ids", "int32", "(?, ?, 16)", "logits", "B", "ops ("]:
+        assert part in out
 
 
 @pytest.mark.slow
@@ -92,12 +92,12 @@ def test_inspect_of_a_folder_shows_every_file(run, classifier):
     assert code == 0 and out.count("signature serving_default") == 4
 
 
-def test_inspect_of_something_else(run, tmp_path, tagger):
+def test_inspect_refuses_other_files(run, tmp_path, tagger):
     (tmp_path / "text.tflite").write_text("hello")
     for path, message in [
-        (tmp_path / "text.tflite", "is no model"),
+        (tmp_path / "text.tflite", "is not a model"),
         (tmp_path / "absent", "There is no file or folder"),
-        (tmp_path, "is no model"),
+        (tmp_path, "is not a model"),
     ]:
         code, out, err = run("inspect", path)
         assert (code, out) == (2, "") and message in err

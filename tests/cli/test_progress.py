@@ -1,4 +1,4 @@
-"""What `train` prints while a model is trained."""
+"""The lines that `train` prints during the training."""
 
 import time
 
@@ -15,16 +15,16 @@ def test_progress_describes_batches_and_time_within_an_epoch(tmp_path, monkeypat
     now[0] += 1000
     lines.on_epoch_begin(4)
     now[0] += 12
-    assert lines.describe() == "epoch 5/20: preparing the first batches, 0:12 gone"
+    assert lines.describe() == "epoch 5/20: preparing the first batches, 0:12 elapsed"
     lines.on_train_batch_end(0)
     now[0] += 50
     lines.on_train_batch_end(100)
-    assert lines.describe() == "epoch 5/20: batch 101 of 350, 1:02 gone, about 2:04 left"
+    assert lines.describe() == "epoch 5/20: batch 101 of 350, 1:02 elapsed, about 2:04 left"
     lines.on_test_begin()
-    assert lines.describe() == "epoch 5/20: scoring the development part, 1:02 gone"
+    assert lines.describe() == "epoch 5/20: scoring the development part, 1:02 elapsed"
 
 
-def test_a_line_of_an_epoch_marks_the_best_and_the_one_that_is_cut(tmp_path, capsys):
+def test_epoch_line_marks_the_best_and_an_incomplete_epoch(tmp_path, capsys):
     path = tmp_path / "best.weights.h5"
     write_json(find_note(path), {"score": 0.5, "loss": 1.0, "epoch": 2})
     lines = EpochLines(path, 4, 6, ["accuracy", "perplexity"])
@@ -40,7 +40,7 @@ def test_a_line_of_an_epoch_marks_the_best_and_the_one_that_is_cut(tmp_path, cap
     ]
 
 
-def test_nothing_is_silent_for_long(capsys, monkeypatch):
+def test_long_work_is_reported(capsys, monkeypatch):
     monkeypatch.setattr(printing, "SILENCE", 0.02)
     with printing.keep_informed("counting sheep"):
         time.sleep(0.3)  # lines after 0.02, 0.06, 0.14 and 0.3 seconds

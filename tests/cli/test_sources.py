@@ -5,7 +5,7 @@ import numpy as np
 from keras_attention.cli import sources
 
 
-def test_parts_are_disjoint_whole_stratified_and_fixed():
+def test_parts_are_disjoint_complete_stratified_and_fixed():
     labels = np.repeat(np.arange(10), 180)
     parts = sources.split_by_class(labels, seed=0)
     together = np.concatenate(list(parts.values()))

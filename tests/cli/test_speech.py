@@ -1,4 +1,4 @@
-"""The commands on recordings: trained from a folder, asked with files, by every format."""
+"""The commands on recordings, trained from a folder, with every format."""
 
 import json
 
@@ -11,7 +11,7 @@ KINDS = ("keras", "saved_model", "litert", "litert-int8")
 
 
 def write(folder, count, seed):
-    """A folder of WAV files with a table of what is said; gives the transcripts."""
+    """Write a folder of WAV files with a table of transcripts, and return the transcripts."""
     folder.mkdir()
     recordings = draw(count, seed)
     for k, recording in enumerate(recordings):
@@ -23,7 +23,7 @@ def write(folder, count, seed):
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_trains_on_a_folder_and_writes_what_files_say(tmp_path, run):
+def test_recognizer_is_trained_on_a_folder_and_transcribes_files(tmp_path, run):
     write(tmp_path / "train", 64, 0)
     texts = write(tmp_path / "test", 8, 1)
     words = ["speech_recognizer", "--train", tmp_path / "train", "--test", tmp_path / "test"]
@@ -34,20 +34,20 @@ def test_trains_on_a_folder_and_writes_what_files_say(tmp_path, run):
     scores = json.loads((tmp_path / "run" / "scores.json").read_text("utf-8"))
     assert scores["test"]["keras"]["character_error_rate"] < 0.2
     assert scores["test"]["litert"] == scores["test"]["keras"]
-    said = set()
+    transcripts = set()
     for kind in KINDS:
         sounds = [str(tmp_path / "test" / f"{k}.wav") for k in range(len(texts))]
         status, out, _ = run("predict", tmp_path / "run", *sounds, "--with", kind, "--json")
         assert status == 0
-        said.add(tuple(json.loads(line)["prediction"] for line in out.splitlines()))
-    assert len(said) == 1
+        transcripts.add(tuple(json.loads(line)["prediction"] for line in out.splitlines()))
+    assert len(transcripts) == 1
     status, out, error = run("predict", tmp_path / "run", tmp_path / "missing.wav")
     assert status == 2 and not out and "expected a WAV or FLAC file" in error
 
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_writes_whole_words_where_that_is_asked_for(tmp_path, run):
+def test_tokens_words_trains_a_recognizer_of_words(tmp_path, run):
     texts = write(tmp_path / "train", 16, 0)
     rows = [f"{k}.wav\t{' '.join(2 * c for c in text)}\n" for k, text in enumerate(texts)]
     (tmp_path / "train" / "transcripts.tsv").write_text("".join(rows), "utf-8")
@@ -63,8 +63,8 @@ def test_writes_whole_words_where_that_is_asked_for(tmp_path, run):
 
 @pytest.mark.sweep
 @pytest.mark.tensorflow
-def test_an_encoder_decoder_translates_what_a_table_translates(tmp_path, run):
-    """The fourth column is written; the preset has all files, and they write the same."""
+def test_encoder_decoder_learns_the_translations_of_a_table(tmp_path, run):
+    """Check that the files of the preset write the fourth column of the table."""
     for part, count, seed in (("train", 64, 0), ("test", 4, 1)):
         texts = write(tmp_path / part, count, seed)
         names = {"a": "uno", "b": "due", "c": "tre"}

@@ -1,4 +1,4 @@
-"""`train`: what lies in the folder at the end, and what it says."""
+"""`train`: the files in the folder, and their contents."""
 
 import json
 
@@ -7,7 +7,6 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.cli.sources import Source
-from keras_attention.cli.train import load_examples
 from tests.small_runs import SMALL, files, option
 
 FILES = {
@@ -32,7 +31,7 @@ def read(folder, name):
     return json.loads((folder / name).read_text("utf-8"))
 
 
-def test_a_tagger_learns_and_its_folder_is_whole(tagger):
+def test_tagger_learns_and_its_folder_is_complete(tagger):
     assert names(tagger) == FILES | {"words.txt", "characters.txt"}
     scores = read(tagger, "scores.json")
     assert scores["test"]["keras"]["accuracy"] > 0.9
@@ -46,7 +45,7 @@ def test_a_tagger_learns_and_its_folder_is_whole(tagger):
 
 
 @pytest.mark.slow
-def test_an_image_classifier_too(classifier):
+def test_image_classifier_learns_and_its_folder_is_complete(classifier):
     assert names(classifier) == FILES | {"attention_heads.png", "example.png"}
     scores = read(classifier, "scores.json")
     assert scores["test"]["litert"] == scores["test"]["keras"]
@@ -54,7 +53,7 @@ def test_an_image_classifier_too(classifier):
 
 
 @pytest.mark.slow
-def test_the_manifest_says_what_an_app_needs(tagger, classifier):
+def test_manifest_has_all_that_an_app_needs(tagger, classifier):
     manifest = read(tagger, "manifest.json")
     assert manifest["task"] == "sequence_labeler" and manifest["maximum_length"] == 512
     assert manifest["labels"] == ["ADJ", "DET", "NOUN", "PUNCT", "VERB"]
@@ -70,17 +69,17 @@ def test_the_manifest_says_what_an_app_needs(tagger, classifier):
 def test_the_card_names_data_command_seed_and_scores(tagger, classifier):
     card = (tagger / "README.md").read_text("utf-8")
     scores = read(tagger, "scores.json")
-    for wanted in [
+    for part in [
         "96 train sentences",
         "| seed | 0 |",
         f"{100 * scores['test']['litert-int8']['accuracy']:.2f} %",
         "![attention.png](attention.png)",
         "## Classes",
         "![Confusion matrix](confusion.png)",
-        "licence: not known",
+        "licence: unknown",
         "tensorflow",
     ]:
-        assert wanted in card
+        assert part in card
     assert str(tagger.parent) not in card
     assert "CC BY 4.0" in (classifier / "README.md").read_text("utf-8")
 
@@ -94,22 +93,25 @@ def test_the_saved_model_has_no_optimizer(tagger):
 
 
 @pytest.mark.slow
-def test_pictures_are_pictures(tagger, classifier):
+def test_written_pictures_are_png_files(tagger, classifier):
     for path in [*tagger.glob("*.png"), *classifier.glob("*.png")]:
         assert path.read_bytes().startswith(b"\x89PNG")
 
 
 BAD = [
-    (["--dataset", "no_such_data"], "There is no data set 'no_such_data' in TFDS"),
-    ([], "Name a data set with --dataset"),
+    (["--dataset", "no_such_data"], "TFDS lacks the dataset 'no_such_data'"),
+    ([], "Name a dataset with --dataset"),
     (["--train", "absent.conllu"], "There is no file or folder absent.conllu."),
     (["--train", "{broken}"], "broken.conllu:2: expected 10 columns"),
-    (["--train", "{table}"], "texts with labels, which sequence_labeler does not take; text_class"),
+    (
+        ["--train", "{table}"],
+        "with labels, which sequence_labeler does not take. Train a text",
+    ),
     (
         ["--train", "{train}", "--label-column", "nope"],
         "--label-column nope: expected one of lemma",
     ),
-    (["--train", "{train}", "--dataset", "digits"], "both were given"),
+    (["--train", "{train}", "--dataset", "digits"], "but not both"),
     (["--train", "{train}", "--num-heads", "5"], "--num-heads 5 does not divide --hidden-dim 192"),
     (
         ["--train", "{train}", "--max-length", "3"],
@@ -141,23 +143,23 @@ def test_other_content_of_the_output_folder_is_left_alone(run, corpus, tagger, t
     words = ["train", "sequence_labeler", *files(corpus), *SMALL, "--output"]
     assert run(*words, tmp_path)[::2] == (
         2,
-        f"keras-attention: {tmp_path} already holds other files: name another folder, or "
+        f"keras-attention: {tmp_path} already contains other files: name another folder, or "
         "empty this one.\n",
     )
     assert names(tmp_path) == {"precious.txt"}
     code, _, err = run(*words, tagger)
-    assert code == 2 and "already holds a finished model" in err
+    assert code == 2 and "already contains a finished model" in err
 
 
 def test_images_are_refused_as_files_of_text(run, corpus, tmp_path):
     words = ["train", "vision_transformer", *option(corpus, "train"), "--output", tmp_path / "new"]
     code, _, err = run(*words)
-    assert code == 2 and "is a file: expected a folder that has one for each class" in err
+    assert code == 2 and "is a file: expected a folder of class folders" in err
     assert err.count("\n") == 1 and not (tmp_path / "new").exists()
 
 
 @pytest.mark.slow
-def test_ctrl_c_after_training_keeps_what_was_trained(run, corpus, tmp_path, monkeypatch):
+def test_ctrl_c_after_training_keeps_the_weights(run, corpus, tmp_path, monkeypatch):
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
@@ -165,30 +167,44 @@ def test_ctrl_c_after_training_keeps_what_was_trained(run, corpus, tmp_path, mon
     with monkeypatch.context() as patch:
         patch.setattr("keras_attention.cli.jobs.export_all", stop)
         code, _, err = run(*words, "--epochs", "1")
-    assert code == 130 and "after the training, which is kept in" in err and err.count("\n") == 1
+    assert code == 130 and "after the training, which is saved in" in err and err.count("\n") == 1
     code, out, err = run(*words, "--epochs", "1")
-    assert (code, err) == (0, "") and "going on with" in out and "epoch   1/1" not in out
+    assert (
+        (code, err) == (0, "") and "resuming the unfinished run" in out and "epoch   1/1" not in out
+    )
 
 
 @pytest.mark.parametrize(
     ("task", "words", "message"),
     [
-        ("sequence_labeler", ["--text-column", "x"], "--text-column x is not for files of tagged"),
+        (
+            "sequence_labeler",
+            ["--text-column", "x"],
+            "--text-column x does not apply to files of",
+        ),
         ("sequence_labeler", ["--label-column", ""], "--label-column: expected one of lemma"),
-        ("causal_language_model", ["--label-column", "x"], "is not for running text: leave it out"),
-        ("seq2seq_transformer", ["--languages", "a-b", "--text-column", "x"], "for aligned files"),
+        (
+            "causal_language_model",
+            ["--label-column", "x"],
+            "does not apply to running text: leave",
+        ),
+        (
+            "seq2seq_transformer",
+            ["--languages", "a-b", "--text-column", "x"],
+            "apply to aligned files",
+        ),
     ],
 )
-def test_columns_that_would_not_be_heeded(run, corpus, tmp_path, task, words, message):
+def test_options_without_effect_are_refused(run, corpus, tmp_path, task, words, message):
     words = ["train", task, "--output", tmp_path / "new", *option(corpus, "train"), *words]
     code, _, err = run(*words)
     assert code == 2 and message in err and not (tmp_path / "new").exists()
 
 
-def test_columns_of_data_sets_with_a_name(run, tmp_path):
+def test_columns_are_refused_for_named_data_sets(run, tmp_path):
     words = ["train", "vision_transformer", "--dataset", "digits", "--output", tmp_path / "new"]
     code, _, err = run(*words, "--label-column", "x")
-    assert code == 2 and "--label-column x is not for --dataset digits" in err
+    assert code == 2 and "--label-column x does not apply to --dataset digits" in err
 
 
 def test_skipped_examples_are_printed_and_in_the_card(tmp_path, capsys):
@@ -196,9 +212,9 @@ def test_skipped_examples_are_printed_and_in_the_card(tmp_path, capsys):
     table.write_text("text,label\n" + "good,a\nbad,b\n" * 5 + ",a\n")
     source = Source(files={"train": table}, on_error="skip")
     source.check_options("text_classifier")
-    data, skipped = load_examples(source, "text_classifier")
+    data, skipped = source.load_and_report("text_classifier")
     assert len(data.train) + len(data.dev) == 10 and skipped == ["skipped examples: 1"]
-    said = capsys.readouterr().out
-    assert said == f"skipped examples: 1\n{table}:12: 'text' is empty.\n"
-    with pytest.raises(ValueError, match="--on-error skip is not for running text"):
+    output = capsys.readouterr().out
+    assert output == f"skipped examples: 1\n{table}:12: 'text' is empty.\n"
+    with pytest.raises(ValueError, match="--on-error skip does not apply to running text"):
         source.check_options("masked_language_model")

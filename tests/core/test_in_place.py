@@ -1,4 +1,4 @@
-"""Writing at an index that is known when it runs."""
+"""Writing a slice at an index that is only known at run time."""
 
 import keras
 import numpy as np
@@ -15,7 +15,7 @@ X = np.arange(2 * 3 * 7 * 5, dtype="float32").reshape(2, 3, 7, 5) % 101
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "bool"])
 @pytest.mark.parametrize("kind", [scope.Scope, scope.NativeGraph])
-def test_it_writes_there_and_leaves_the_rest(axis, index, traced, dtype, kind):
+def test_write_changes_only_the_slice(axis, index, traced, dtype, kind):
     shape = list(X.shape)
     shape[axis] = shape[axis] - index if axis != 2 else 2
     new = -1.0 - np.ones(shape, "float32")
@@ -29,11 +29,11 @@ def test_it_writes_there_and_leaves_the_rest(axis, index, traced, dtype, kind):
         written = in_place.write(x, axis, index, ops.convert_to_tensor(new))
     assert keras.backend.standardize_dtype(written.dtype) == dtype
     assert np.array_equal(ops.convert_to_numpy(written), expected)
-    assert np.array_equal(ops.convert_to_numpy(x), X.astype(dtype))  # and what was there, there
+    assert np.array_equal(ops.convert_to_numpy(x), X.astype(dtype))  # the rest does not change
 
 
 @pytest.mark.parametrize("kind", [scope.Scope, scope.NativeGraph])
-def test_loops_write_into_what_they_carry(kind):
+def test_loops_write_into_their_state(kind):
     def body(i, x):
         return i + 1, in_place.write(x, 1, i, ops.ones((2, 1)) * ops.cast(i, "float32"))
 
@@ -43,7 +43,7 @@ def test_loops_write_into_what_they_carry(kind):
 
 
 @pytest.mark.tensorflow
-def test_gradients_pass_through_both():
+def test_gradients_reach_both_tensors():
     import tensorflow as tf
 
     x, new = tf.Variable(X), tf.Variable(np.ones((2, 3, 2, 5), "float32"))
@@ -63,7 +63,7 @@ def decoder():
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_generate_writes_in_place_and_nothing_that_others_convert_or_compile_does():
+def test_only_generate_writes_in_place():
     import tensorflow as tf
 
     model = decoder()
@@ -90,7 +90,7 @@ def test_generate_writes_in_place_and_nothing_that_others_convert_or_compile_doe
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_loops_of_users_compile_with_xla():
+def test_user_loops_compile_with_xla():
     import tensorflow as tf
 
     model = decoder()
@@ -98,13 +98,15 @@ def test_loops_of_users_compile_with_xla():
     names = sorted(cache)
 
     @tf.function(jit_compile=True)
-    def loop(tokens, *kept):
-        def body(i, _, *kept):
-            with ka.generation.decoding_scope(dict(zip(names, kept, strict=True)), i) as decoding:
+    def loop(tokens, *tensors):
+        def body(i, _, *tensors):
+            with ka.generation.decoding_scope(
+                dict(zip(names, tensors, strict=True)), i
+            ) as decoding:
                 logits = model(tf.gather(tokens, [i], axis=1))
             return i + 1, logits, *[decoding.cache[name] for name in names]
 
-        first = (0, tf.zeros((1, 1, 11)), *kept)
+        first = (0, tf.zeros((1, 1, 11)), *tensors)
         return tf.while_loop(lambda i, *_: i < 5, body, first, maximum_iterations=5)[1]
 
     tokens = tf.constant([[3, 1, 4, 1, 5]])

@@ -1,4 +1,4 @@
-"""Ids and positions that come as floats are whole numbers under mixed precision, too."""
+"""Ids and positions given as floats are not rounded under mixed precision."""
 
 import keras
 import numpy as np
@@ -16,13 +16,13 @@ def numbers(x):
 
 
 def assert_same(call, *floats):
-    """`call` gives the same of floats as of integers."""
+    """Check that `call` gives equal outputs for floats and integers."""
     expected = numbers(call(*(x.astype("int32") for x in floats)))
     np.testing.assert_array_equal(numbers(call(*floats)), expected)
     tensors = [ops.convert_to_tensor(x) for x in floats]
     np.testing.assert_array_equal(numbers(call(*tensors)), expected)
     shifted = numbers(call(*(x.astype("int32") - 1 for x in floats)))
-    assert np.abs(shifted - expected).max() > 1e-3  # it depends on them
+    assert np.abs(shifted - expected).max() > 1e-3  # the output depends on the ids
 
 
 @pytest.fixture
@@ -44,16 +44,16 @@ def test_embeddings_look_up_the_rows_of_large_ids(mixed):
     assert_same(lambda ids: segments(x, ids), IDS)
 
 
-def test_an_embedding_read_backwards_takes_vectors(mixed):
+def test_a_reversed_embedding_takes_vectors(mixed):
     embed = ka.blocks.TokenEmbedding(20, D, embeddings_initializer="normal")
     embed(np.ones((1, 2)))
     x = np.random.default_rng(0).normal(size=(1, 2, D)).astype("float32")
-    found = numbers(embed(x, reverse=True))
+    actual = numbers(embed(x, reverse=True))
     rows = numbers(ops.cast(embed.table.embeddings, "bfloat16"))
-    np.testing.assert_allclose(found, x @ rows.T, atol=0.05)
+    np.testing.assert_allclose(actual, x @ rows.T, atol=0.05)
 
 
-def test_positions_keep_their_last_digit(mixed):
+def test_positions_are_not_rounded(mixed):
     embed = ka.blocks.TokenEmbedding(20, D, position="sinusoidal")
     assert_same(lambda at: embed(np.ones((1, 4), "int32"), positions=at), IDS)
     assert_same(lambda at: embed(np.ones((1, 4), "int32"), at), IDS)
@@ -70,7 +70,7 @@ def test_positions_keep_their_last_digit(mixed):
     assert_same(lambda at: learned(x, at), at)
 
 
-def test_segments_of_close_numbers_are_apart(mixed):
+def test_large_segment_ids_are_not_rounded(mixed):
     x = np.random.default_rng(0).normal(size=(1, 4, D)).astype("float32")
     documents = np.array([[257.0, 256.0, 257.0, 256.0]], "float32")
     attend = ka.attention.MultiHeadAttention(2, 4)
@@ -88,7 +88,7 @@ def test_a_model_may_have_float_inputs(mixed):
     np.testing.assert_array_equal(numbers(model(IDS)), numbers(embed(IDS.astype("int32"))))
 
 
-def test_the_mask_of_ids_stays():
+def test_the_mask_of_ids_is_kept():
     ids = ops.convert_to_tensor(np.array([[5.0, 7.0, 0.0]], "float32"))
     embedded = ka.blocks.TokenEmbedding(20, D)(ids)
     mask = ka.core.keras_internals.get_mask(embedded)

@@ -1,4 +1,4 @@
-"""Private names of Keras are used in one file alone, and mean there what we take them for."""
+"""Private names of Keras are used in only one file, and behave as expected."""
 
 import ast
 import pathlib
@@ -13,7 +13,7 @@ from keras_attention.core import keras_internals
 
 PACKAGE = pathlib.Path(ka.__file__).parent
 
-# Private attributes of Keras's own objects that somebody has used, or might be tempted to use.
+# Private attributes of Keras's objects that code might use.
 PRIVATE = {
     "_call_context_args",
     "_call_has_training_arg",
@@ -39,26 +39,26 @@ PRIVATE = {
 
 
 def private_uses(source):
-    """What a source text uses of Keras that is not public, as strings."""
-    found = set()
+    """List the private names of Keras that a source text uses."""
+    actual = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names if alias.name.startswith("keras.src")}
+            actual |= {alias.name for alias in node.names if alias.name.startswith("keras.src")}
         elif isinstance(node, ast.ImportFrom):
-            found |= {x for x in [node.module or ""] if x.startswith("keras.src")}
+            actual |= {x for x in [node.module or ""] if x.startswith("keras.src")}
             own = node.module == "keras" and any(alias.name == "src" for alias in node.names)
-            found |= {"keras.src"} if own else set()
+            actual |= {"keras.src"} if own else set()
         elif isinstance(node, ast.Attribute) and ast.unparse(node) == "keras.src":
-            found.add("keras.src")
+            actual.add("keras.src")
         elif isinstance(node, ast.Attribute) and node.attr in PRIVATE:
-            found |= {node.attr} - own_attributes(source)
+            actual |= {node.attr} - own_attributes(source)
         elif isinstance(node, ast.Constant) and node.value in PRIVATE:  # getattr(x, "_name")
-            found |= {node.value} - own_attributes(source)
-    return found
+            actual |= {node.value} - own_attributes(source)
+    return actual
 
 
 def own_attributes(source):
-    """Names that a file itself gives to attributes of `self`, or to methods."""
+    """List the attributes of `self` and the methods that a file defines."""
     names = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
@@ -88,7 +88,7 @@ def test_only_one_file_uses_private_names_of_keras():
         ("from keras_attention.core.keras_internals import get_mask", set()),
     ],
 )
-def test_private_names_are_seen(source, expected):
+def test_the_check_finds_private_names(source, expected):
     assert private_uses(source) == expected
 
 
@@ -99,7 +99,7 @@ def nested():
     return keras.Model(tokens, inside(x))
 
 
-def test_layers_within_a_model():
+def test_all_and_direct_layers():
     model = nested()
     box = model.get_layer("box")
 
@@ -114,7 +114,7 @@ def test_layers_within_a_model():
     assert names(keras_internals.direct_layers(box)) >= {"inside"}
 
 
-def test_the_graph_of_a_model():
+def test_producers_and_consumers():
     model = nested()
     assert keras_internals.producer(model.inputs[0]).name == "tokens"
     assert keras_internals.producer(model.outputs[0]) is model.get_layer("box")
@@ -123,7 +123,7 @@ def test_the_graph_of_a_model():
     assert [x.name for x in inputs] == ["tokens"]
 
 
-def test_masks():
+def test_masks_are_set_and_read():
     x = ops.ones((2, 3, 4))
     assert keras_internals.get_mask(x) is None
     mask = ops.convert_to_tensor([[True, True, False], [True, False, False]])
@@ -133,7 +133,7 @@ def test_masks():
     np.testing.assert_array_equal(keras_internals.get_mask(y), mask)
 
 
-def test_which_cells_take_training():
+def test_takes_training_of_cells():
     assert keras_internals.takes_training(keras.layers.LSTMCell(3))
     assert not keras_internals.takes_training(keras.layers.Activation("relu"))
 
@@ -155,13 +155,13 @@ def test_takes_argument_recognizes_call_arguments_of_layers():
     assert keras_internals.takes_argument(Wrapper(), "segment_ids")
 
 
-def test_cells_of_keras_draw_their_dropout_before_the_loop():
+def test_keras_cells_draw_dropout_before_the_loop():
     base = keras_internals.CellWithDropout.__base__
     assert isinstance(keras.layers.GRUCell(2), base)
     assert isinstance(keras.layers.LSTMCell(2), base)
 
 
-def test_shared_objects_are_written_once():
+def test_shared_objects_are_saved_once():
     layer = keras.layers.Dense(3)
     with keras_internals.share_objects():
         configs = [keras.saving.serialize_keras_object(layer) for _ in range(2)]
@@ -170,7 +170,7 @@ def test_shared_objects_are_written_once():
     assert copies[0] is copies[1]
 
 
-def test_epoch_with_which_a_restored_fit_begins(tmp_path):
+def test_a_restored_fit_starts_at_the_first_epoch(tmp_path):
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     x, y = np.ones((4, 2), "float32"), np.ones((4, 1), "float32")
@@ -192,17 +192,19 @@ def test_epoch_with_which_a_restored_fit_begins(tmp_path):
     assert seen == [2]
 
 
-def test_initial_values_that_are_drawn_later():
+def test_initial_values_may_be_drawn_later():
     with keras.StatelessScope():
         late = keras.Variable(initializer="ones", shape=(2,))
         assert not keras_internals.has_value(late)
         keras_internals.wrap_initializer(late, lambda value: 3 * value)
-    np.testing.assert_array_equal(late, [3.0, 3.0])  # leaving the outermost scope draws it
+    np.testing.assert_array_equal(
+        late, [3.0, 3.0]
+    )  # values are drawn at the end of the outermost scope
     assert keras_internals.has_value(late)
 
 
-def test_the_layer_that_makes_a_variable_is_known():
-    """By the innermost scope of names, or by what is within the layer of that scope."""
+def test_find_maker_returns_the_layer_of_a_variable():
+    """Search the layer of the innermost name scope, then the layers inside it."""
     dense = keras.layers.Dense(3, name="dense")
     outer = keras.Sequential([keras.Input((2,)), dense], name="outer")
     state = keras.random.SeedGenerator(0).state

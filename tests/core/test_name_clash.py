@@ -1,4 +1,4 @@
-"""Another project's `keras-attention` is told in a sentence, and this project's own never is."""
+"""A warning if another project's `keras-attention` is installed."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ IMPORT = "import sys, keras_attention; assert not {'keras', 'tensorflow'} & {*sy
 
 
 def import_beside(folder, names):
-    """What an import says in a new process that finds metadata called `names` in `folder`."""
+    """Import the package in a process with metadata `names` in `folder`, and return its output."""
     for name in names:
         (folder / name).mkdir()
     code = f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(folder)!r}, 'nowhere']; {IMPORT}"
@@ -18,13 +18,13 @@ def import_beside(folder, names):
     return done.stderr
 
 
-def test_the_other_project_is_told(tmp_path):
-    said = import_beside(tmp_path, ["keras_attention-1.0.0.dist-info"])
-    assert said.count("UserWarning") == 1
-    assert f"{tmp_path} also has keras_attention-1.0.0.dist-info of another project" in said
-    assert "pip uninstall keras-attention" in said
+def test_import_warns_about_the_other_project(tmp_path):
+    output = import_beside(tmp_path, ["keras_attention-1.0.0.dist-info"])
+    assert output.count("UserWarning") == 1
+    assert f"{tmp_path} also has keras_attention-1.0.0.dist-info of another project" in output
+    assert "pip uninstall keras-attention" in output
 
 
-def test_this_project_is_not(tmp_path):
+def test_import_does_not_warn_about_this_project(tmp_path):
     own = ["keras_attention_zoo-1.0.0.dist-info", "keras_attention-0.1.0.dist-info"]
     assert import_beside(tmp_path, [*own, "keras_attention", "keras-1.0.dist-info"]) == ""

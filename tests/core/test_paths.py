@@ -1,4 +1,4 @@
-"""Names of inputs and outputs: each is found again under a name of its own."""
+"""Unique names of inputs and outputs."""
 
 import keras
 import numpy as np
@@ -13,20 +13,20 @@ NAMES = st.sampled_from(["dense", "dense_1", "dense_2", "dense_1_1", "dense-1", 
 
 
 @given(st.lists(NAMES, max_size=9))
-def test_no_two_names_are_alike_and_the_first_keeps_its_own(names):
-    found = unique_names(names)
-    assert len(set(found)) == len(found) == len(names)
+def test_names_become_unique_and_valid_ones_stay(names):
+    actual = unique_names(names)
+    assert len(set(actual)) == len(actual) == len(names)
     plain = [name.replace("-", "_") for name in names]
     for k, name in enumerate(plain):
-        if names[k] == name:  # it is accepted as it is
-            assert (found[k] == name) == (name not in names[:k])
+        if names[k] == name:  # a valid name stays
+            assert (actual[k] == name) == (name not in names[:k])
         elif name not in names and name not in plain[:k]:
-            assert found[k] == name
+            assert actual[k] == name
 
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_outputs_and_inputs_of_colliding_names_are_all_exported(tmp_path):
+def test_inputs_and_outputs_with_equal_names_are_exported(tmp_path):
     inputs = [keras.Input((2,), name="x") for _ in range(1)]
     inner = [keras.layers.Dense(size, name="dense") for size in (1, 2)]
     outputs = [layer(inputs[0]) for layer in inner]
@@ -38,8 +38,8 @@ def test_outputs_and_inputs_of_colliding_names_are_all_exported(tmp_path):
     ka.export.to_saved_model(model, tmp_path / "saved")
     ka.export.to_litert(model, tmp_path / "model.tflite")
     for path in (tmp_path / "saved", tmp_path / "model.tflite"):
-        found = ka.export.load(path)({model.inputs[0].name: x})
-        assert len(found) == 3
-        by_width = {value.shape[-1]: value for value in found.values()}
+        actual = ka.export.load(path)({model.inputs[0].name: x})
+        assert len(actual) == 3
+        by_width = {value.shape[-1]: value for value in actual.values()}
         for y in expected:
             np.testing.assert_allclose(by_width[y.shape[-1]], y, atol=1e-5)

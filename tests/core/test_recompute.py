@@ -1,4 +1,4 @@
-"""Gradients of gradients: of what is computed again, and of all gradients written by hand."""
+"""Second-order gradients of recomputed functions and of custom gradients."""
 
 import pathlib
 import re
@@ -19,7 +19,7 @@ STEP = 1e-3
 
 
 def assert_second_order(function, *inputs, run=lambda f: f, atol=2e-2):
-    """Along a line, the gradient of `function`, a scalar, changes as its second gradient says."""
+    """Compare the second-order gradient of a scalar `function` along a line with differences."""
     random = np.random.default_rng(5)
     inputs = [np.asarray(x, "float32") for x in inputs]
     lines = [random.normal(size=x.shape).astype("float32") for x in inputs]
@@ -38,10 +38,10 @@ def assert_second_order(function, *inputs, run=lambda f: f, atol=2e-2):
         moved = (x + np.float32(step) * line for x, line in zip(inputs, lines, strict=True))
         return [np.asarray(each, "float64") for each in run(first)(*moved)]
 
-    for found, after, before in zip(run(second)(*inputs), at(STEP), at(-STEP), strict=True):
+    for actual, after, before in zip(run(second)(*inputs), at(STEP), at(-STEP), strict=True):
         expected = (after - before) / (2 * STEP)
         assert np.abs(expected).max() > 1e-3
-        np.testing.assert_allclose(found, expected, rtol=0, atol=atol * np.abs(expected).max())
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=atol * np.abs(expected).max())
 
 
 def draw(*shape, seed=0):
@@ -105,8 +105,8 @@ def test_entmax_has_finite_second_order_gradients_where_scores_are_far_apart():
             compute = lambda x: ops.sum(ops.sin(normalizer(x)))  # noqa: E731
             return ops.sum(ops.square(gradients.value_and_gradients(compute, [x])[1][0]))
 
-        _, (found,) = gradients.value_and_gradients(first, [scores])
-        assert np.all(np.isfinite(found))
+        _, (actual,) = gradients.value_and_gradients(first, [scores])
+        assert np.all(np.isfinite(actual))
 
 
 @pytest.mark.slow
@@ -122,7 +122,7 @@ def test_compiled_additive_scores_have_second_order_gradients(monkeypatch):
     )
 
 
-def test_a_function_computed_again_has_the_gradients_of_the_function():
+def test_recompute_does_not_change_gradients():
     calls = []
 
     def compute(x, scale):
@@ -138,8 +138,8 @@ def test_a_function_computed_again_has_the_gradients_of_the_function():
 
 
 @pytest.mark.slow
-def test_blocks_computed_again_have_second_order_gradients_to_their_weights():
-    x, found = draw(2, 5, 12), []
+def test_recomputed_blocks_have_second_order_gradients():
+    x, actual = draw(2, 5, 12), []
     for remat in (False, True):
         keras.utils.set_random_seed(0)
         block = ka.blocks.EncoderBlock(
@@ -155,8 +155,8 @@ def test_blocks_computed_again_have_second_order_gradients_to_their_weights():
             first = gradients.value_and_gradients(loss, variables=weights)[1]
             return sum(ops.sum(ops.square(each)) for each in first)
 
-        found.append(gradients.value_and_gradients(penalty, variables=weights)[1])
-    for plain, again in zip(*found, strict=True):
+        actual.append(gradients.value_and_gradients(penalty, variables=weights)[1])
+    for plain, again in zip(*actual, strict=True):
         np.testing.assert_allclose(again, plain, rtol=1e-4, atol=1e-2)
 
 
@@ -176,12 +176,14 @@ def test_second_order_gradients_of_chunked_logits_are_refused():
         return sum(ops.sum(ops.square(each)) for each in first)
 
     assert all(np.any(x) for x in gradients.value_and_gradients(loss, variables=weights)[1])
-    with pytest.raises(NotImplementedError, match="train the model that ChunkedLogits was made of"):
+    with pytest.raises(
+        NotImplementedError, match="train the model that ChunkedLogits was made from"
+    ):
         gradients.value_and_gradients(penalty, variables=weights)
 
 
-def test_only_recompute_calls_the_remat_of_keras():
-    """The one of TensorFlow has no second-order gradients."""
+def test_only_recompute_calls_keras_remat():
+    """TensorFlow's has no second-order gradients."""
     calls = re.compile(r"(keras|ops)\.remat\(|@keras\.remat|recompute_grad\(")
-    found = [path.name for path in SOURCE.rglob("*.py") if calls.search(path.read_text())]
-    assert found == ["recompute.py"]
+    actual = [path.name for path in SOURCE.rglob("*.py") if calls.search(path.read_text())]
+    assert actual == ["recompute.py"]

@@ -1,4 +1,4 @@
-"""Scopes: which one is current, and what a cache scope hands to layers and takes from them."""
+"""Scopes: the current one, and the entries of a cache scope."""
 
 from types import SimpleNamespace
 
@@ -44,18 +44,18 @@ def test_runs_of_a_layer_are_numbered_for_each_part():
     assert cache.slot(layer, "other").key("y") == "shared_y"
 
 
-def test_a_missing_entry_is_told():
+def test_the_error_names_a_missing_entry():
     cache, layer = scope.CacheScope({"own_x": 0}), layer_of("own")
-    with pytest.raises(RuntimeError, match="has no own_y, which own needs: it is of another model"):
+    with pytest.raises(RuntimeError, match="has no own_y, which own needs: it belongs to another"):
         cache.slot(layer)["y"]
-    with pytest.raises(RuntimeError, match="own ran 2 times in one scope, whose cache is for 1"):
+    with pytest.raises(RuntimeError, match="own ran 2 times in one scope, but its cache is for 1"):
         cache.slot(layer)["x"]
 
 
-def test_paths_say_which_layers_keep_something():
-    known, unknown = layer_of("a"), layer_of("b")
-    memory = scope.SegmentMemory(length=3, paths={id(known): "block/a"})
-    assert memory.slot(unknown) is None and memory.slot(known).key("hidden") == "block_a_hidden"
+def test_only_layers_in_paths_have_slots():
+    listed, unlisted = layer_of("a"), layer_of("b")
+    memory = scope.SegmentMemory(length=3, paths={id(listed): "block/a"})
+    assert memory.slot(unlisted) is None and memory.slot(listed).key("hidden") == "block_a_hidden"
 
 
 def test_a_traced_scope_collects_what_layers_declare():

@@ -1,4 +1,4 @@
-"""Shapes that are known before a graph runs."""
+"""Static shapes in graphs."""
 
 import ast
 
@@ -30,8 +30,8 @@ def test_tile_keeps_known_sizes_in_graphs():
     assert shapes.tile(symbolic, (1, 4, 2)).shape == (None, 8, 6)
 
 
-def test_layers_tile_with_known_sizes():
-    """`ops.tile` loses sizes on Keras 3.12, and some layers then cannot be built."""
+def test_layers_keep_known_sizes():
+    """Guard against Keras 3.12, whose `ops.tile` loses sizes."""
     package = ROOT / "keras_attention"
     users = {
         path.name

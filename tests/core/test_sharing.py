@@ -1,4 +1,4 @@
-"""Copies of models keep what is shared in them."""
+"""Copies of models keep shared layers."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ def make_model():
     )
 
 
-def test_a_copy_shares_what_the_model_shares():
+def test_a_copy_shares_the_same_layers():
     model = make_model()
     model.compile("sgd", "mse")
     copy = sharing.copy_model(model)

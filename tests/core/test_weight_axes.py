@@ -1,4 +1,4 @@
-"""Roles of the axes of weights: declared by classes, given to single layers, derived, refused."""
+"""Roles of weight axes: of classes, of single layers, derived, and invalid ones."""
 
 import keras
 import pytest
@@ -9,7 +9,7 @@ from keras_attention.core.weight_axes import STOCK, find_axes, name_axes
 
 
 def roles(layer):
-    """{path of a weight below the layer: its roles}."""
+    """Return {path of a weight below the layer: its roles}."""
     return {
         weight.path.removeprefix(f"{layer.name}/"): find_axes(each, weight.name, weight.shape)
         for each in keras_internals.all_layers(layer)
@@ -35,17 +35,17 @@ def test_grouped_attention_has_heads_of_two_kinds():
 def test_an_output_of_several_axes_repeats_its_role():
     attention = ka.attention.MultiHeadAttention(2, 3, output_shape=(4, 5))
     attention.build((None, None, 8), (None, None, 8))
-    found = roles(attention)
-    assert found["attention_output/kernel"] == ("heads", "head_dim", "embed", "embed")
-    assert found["attention_output/bias"] == ("embed", "embed")
+    actual = roles(attention)
+    assert actual["attention_output/kernel"] == ("heads", "head_dim", "embed", "embed")
+    assert actual["attention_output/bias"] == ("embed", "embed")
 
 
 def test_feed_forward_widens_and_narrows():
     layer = ka.blocks.FeedForward(6, "swiglu")
     layer.build((None, None, 4))
-    found = roles(layer)
-    assert found["gate/kernel"] == found["intermediate/kernel"] == ("embed", "mlp")
-    assert found["output/kernel"] == ("mlp", "embed") and found["output/bias"] == ("embed",)
+    actual = roles(layer)
+    assert actual["gate/kernel"] == actual["intermediate/kernel"] == ("embed", "mlp")
+    assert actual["output/kernel"] == ("mlp", "embed") and actual["output/bias"] == ("embed",)
 
 
 def test_a_loaded_model_has_the_same_roles(tmp_path):
@@ -54,12 +54,12 @@ def test_a_loaded_model_has_the_same_roles(tmp_path):
     )
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
-    found = roles(model)
-    assert roles(loaded) == found
-    assert ("mlp", "embed") in found.values() and ("heads", "head_dim", "embed") in found.values()
+    actual = roles(model)
+    assert roles(loaded) == actual
+    assert ("mlp", "embed") in actual.values() and ("heads", "head_dim", "embed") in actual.values()
 
 
-def test_adapted_and_quantized_weights_keep_theirs():
+def test_lora_and_quantized_weights_have_roles():
     attention = ka.attention.MultiHeadAttention(2, 4)
     attention.build((None, None, 8), (None, None, 8))
     attention.enable_lora(2)
@@ -90,7 +90,7 @@ SHAPES = {
 }
 
 
-def test_every_stock_layer_is_tried():
+def test_every_stock_layer_is_tested():
     assert set(SHAPES) == set(STOCK)
 
 
@@ -99,16 +99,16 @@ def test_stock_layers_have_roles(cls):
     arguments, shape = SHAPES[cls]
     layer = cls(*arguments)
     layer.build(shape)
-    found = {weight.name: find_axes(layer, weight.name, weight.shape) for weight in layer.weights}
-    assert {name: len(axes) for name, axes in found.items()} == {
+    actual = {weight.name: find_axes(layer, weight.name, weight.shape) for weight in layer.weights}
+    assert {name: len(axes) for name, axes in actual.items()} == {
         weight.name: len(weight.shape) for weight in layer.weights
     }
     if cls is keras.layers.EinsumDense:
-        assert found["kernel"] == ("embed", "features", "features")
+        assert actual["kernel"] == ("embed", "features", "features")
 
 
 class Shifted(ka.positions.Learned):
-    """A layer of a user, which adds a weight to those of its base."""
+    """A user's layer with a weight besides those of its base."""
 
     weight_axes = {"shift": ("heads", "head_dim")}
 
@@ -119,7 +119,7 @@ def test_a_subclass_adds_to_its_bases():
     assert find_axes(Shifted(4), "other", (4, 3)) is None
 
 
-def test_the_last_name_counts():
+def test_later_roles_replace_earlier_ones():
     dense = name_axes(keras.layers.Dense(3), kernel=("mlp", "embed"))
     assert find_axes(dense, "kernel", (4, 3)) == ("mlp", "embed")
     name_axes(dense, kernel=("embed", "inner"))
@@ -128,18 +128,18 @@ def test_the_last_name_counts():
 
 @pytest.mark.parametrize("roles", [("embed", "head"), "embed", (..., "embed")])
 def test_unknown_roles_are_refused(roles):
-    given = repr(roles).replace("(", r"\(").replace(")", r"\)")
-    with pytest.raises(ValueError, match=f"Dense 'd'.*{given}.*embed, latent"):
+    pattern = repr(roles).replace("(", r"\(").replace(")", r"\)")
+    with pytest.raises(ValueError, match=f"Dense 'd'.*{pattern}.*embed, latent"):
         name_axes(keras.layers.Dense(3, name="d"), kernel=roles)
 
     class Own(keras.layers.Layer):
         weight_axes = {"table": roles}
 
-    with pytest.raises(ValueError, match=f"Own 'own'.*'table' are {given}"):
+    with pytest.raises(ValueError, match=f"Own 'own'.*'table' are {pattern}"):
         find_axes(Own(name="own"), "table", (3, 4))
 
 
-def test_a_role_for_each_axis():
+def test_a_wrong_number_of_roles_is_refused():
     dense = name_axes(keras.layers.Dense(3, name="d"), kernel=("embed", "heads", "head_dim"))
     with pytest.raises(
         ValueError, match=r"Dense 'd' names 3 axes of its weight 'kernel'.*\(4, 3\)"

@@ -12,7 +12,7 @@ def test_parts_and_labels():
     assert repr(data) == "DataSet(Text: train=8, dev=2, test=3, 2 labels)"
 
 
-def test_a_data_set_of_your_own_kind_needs_no_more_than_the_constructor():
+def test_data_set_shows_its_sizes():
     data = ka.data.DataSet(str, "train", "", "test", about={"dialogues": True})
     assert repr(data) == "DataSet(str: train=5, dev=0, test=4)" and data.labels is None
 
@@ -24,5 +24,5 @@ def test_an_empty_data_set_is_refused():
 
 def test_a_task_refuses_examples_of_another_kind():
     data = ka.data.Pair.collect([("a", "b")] * 3, dev_fraction=0)
-    with pytest.raises(ValueError, match="TextClassifier takes a data set of Text, texts with la"):
+    with pytest.raises(ValueError, match="TextClassifier takes a dataset of Text .text with la"):
         ka.tasks.TextClassifier.from_data(data)

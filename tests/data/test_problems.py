@@ -66,9 +66,9 @@ def test_readers_of_text_name_all_broken_examples_or_skip_them(kind, tmp_path):
 def test_a_line_of_aligned_files_is_skipped_with_its_partner(tmp_path):
     for name, text in (("de", "a\n\nc\n"), ("en", "x\ny\nz\n")):
         (tmp_path / name).write_text(text)
-    both = tmp_path / "de", tmp_path / "en"
-    with pytest.warns(SkippedWarning, match="de:2: the line is empty; its partner is 'y'"):
-        assert ka.data.from_pair_files(test=both, on_error="skip").test == [("a", "x"), ("c", "z")]
+    paths = tmp_path / "de", tmp_path / "en"
+    with pytest.warns(SkippedWarning, match="de:2: the line is empty, its partner is 'y'"):
+        assert ka.data.from_pair_files(test=paths, on_error="skip").test == [("a", "x"), ("c", "z")]
 
 
 def test_problems_of_all_parts_are_in_one_error(tmp_path):
@@ -78,7 +78,7 @@ def test_problems_of_all_parts_are_in_one_error(tmp_path):
         ka.data.from_text_files(tmp_path / "train.csv", test=tmp_path / "test.csv")
 
 
-def test_20_problems_are_shown_and_the_others_counted():
+def test_an_error_shows_20_problems_and_counts_the_remaining():
     problems = Problems()
     for k in range(1025):
         with problems.note():
@@ -140,10 +140,10 @@ def test_damaged_pictures_and_broken_boxes_of_coco(tmp_path):
 def test_damaged_files_of_voc(tmp_path):
     box = "<xmin>0</xmin><ymin>0</ymin><xmax>3</xmax><ymax>3</ymax>"
     size = "<size><width>6</width><height>6</height></size>"
-    found = f"<object><name>x</name><bndbox>{box}</bndbox></object>"
+    annotated = f"<object><name>x</name><bndbox>{box}</bndbox></object>"
     for k in range(4):
         save(tmp_path / f"{k}.png")
-        (tmp_path / f"{k}.xml").write_text(f"<annotation>{size}{found}</annotation>")
+        (tmp_path / f"{k}.xml").write_text(f"<annotation>{size}{annotated}</annotation>")
     (tmp_path / "1.xml").write_text("<annotation>")
     (tmp_path / "2.png").write_bytes(b"")
     with pytest.warns(SkippedWarning, match="^skipped examples: 2\n"):
@@ -156,7 +156,7 @@ def test_damaged_recordings(tmp_path):
     (tmp_path / "b.wav").write_bytes(b"RIFF")
     table = tmp_path / "a.csv"
     table.write_text("path,text\na.wav,one\nb.wav,two\nc.wav,three\na.wav,four\n")
-    with pytest.raises(ValueError, match=r"2 examples [^$]*b.wav is no WAV[^$]*no file [^$]*c.wav"):
+    with pytest.raises(ValueError, match=r"2 examples [^$]*b.wav is not a [^$]*c.wav is missing"):
         ka.data.from_recordings(test=table)
     with pytest.warns(SkippedWarning, match="^skipped examples: 2\n"):
         data = ka.data.from_recordings(test=table, on_error="skip")

@@ -1,4 +1,4 @@
-"""All readers of files make the same parts: a tenth of train becomes dev, and nothing test."""
+"""All file readers make the same parts: a tenth of train becomes dev, and test stays empty."""
 
 import json
 
@@ -33,7 +33,7 @@ FILES = {
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("kind", FILES)
-def test_dev_comes_out_of_train_and_test_does_not(kind, tmp_path):
+def test_dev_is_split_off_train_but_test_is_not(kind, tmp_path):
     read, name, content = FILES[kind]
     if name is None:
         path = tmp_path

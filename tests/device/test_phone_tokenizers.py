@@ -1,4 +1,4 @@
-"""Tokenizers as a phone or a browser has them: files copied alone, and the guide's JavaScript."""
+"""Tokenizers on a phone or in a browser: copied files, and the guide's JavaScript."""
 
 import json
 import re
@@ -39,43 +39,43 @@ console.log(JSON.stringify({ids, rows}));
 
 
 @pytest.mark.parametrize("module", [word_piece, byte_bpe])
-def test_a_copied_file_runs_where_nothing_else_is(module, tmp_path):
+def test_a_copied_file_runs_without_packages(module, tmp_path):
     name = module.__name__.rpartition(".")[2]
     shutil.copy(module.__file__, tmp_path)
     content = train_word_piece(True) if module is word_piece else train_bytes()
     (tmp_path / "tokenizer.json").write_bytes(content)
     (tmp_path / "run.py").write_text(ALONE)
-    # -I -S: no packages at all; the folder of the copy is put on the path by hand
+    # -I -S: without any package. The folder of the copy is added to the path explicitly.
     start = f"import sys, runpy; sys.path.insert(0, {str(tmp_path)!r}); runpy.run_path('run.py')"
     command = [sys.executable, "-I", "-S", "-c", start, name, "tokenizer.json"]
-    given = json.dumps(LINES + PROSE)
+    inputs = json.dumps(LINES + PROSE)
     done = subprocess.run(
-        command, input=given, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8"
+        command, input=inputs, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8"
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["loaded"] == []
+    result = json.loads(done.stdout)
+    assert result["loaded"] == []
     pieces = make_plain(content)
-    assert found["ids"] == [pieces.encode(line) for line in LINES + PROSE]
+    assert result["ids"] == [pieces.encode(line) for line in LINES + PROSE]
 
 
 def read_program():
-    """The block of JavaScript in `docs/on-device.md` that makes ids of a text."""
-    page = (ROOT / "docs" / "on-device.md").read_text("utf-8")
+    """Return the JavaScript of `docs/on-device/browser-text.md` that turns a text into ids."""
+    page = (ROOT / "docs" / "on-device" / "browser-text.md").read_text("utf-8")
     blocks = re.findall(r"^```js\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    (found,) = [block for block in blocks if "wordPiece" in block]
-    return found
+    (block,) = [block for block in blocks if "wordPiece" in block]
+    return block
 
 
-def run_node(folder, **given):
-    """What the program of the guide gives, run by Node."""
+def run_node(folder, **inputs):
+    """Run the guide's program in Node, and return its result."""
     if not (node := shutil.which("node")):
         pytest.skip("Node is not installed.")
     (folder / "tokenizer.mjs").write_text(read_program(), "utf-8")
     (folder / "run.mjs").write_text(PROGRAM)
     done = subprocess.run(
         [node, "run.mjs"],
-        input=json.dumps(given),
+        input=json.dumps(inputs),
         cwd=folder,
         capture_output=True,
         text=True,
@@ -85,35 +85,35 @@ def run_node(folder, **given):
     return json.loads(done.stdout)
 
 
-def test_javascript_reads_what_lies_beside_an_export(tmp_path):
-    """The tokenizer of a checkpoint, by the files that an app gets."""
+def test_javascript_reads_the_files_of_an_export(tmp_path):
+    """Use the files that an app gets with a checkpoint's tokenizer."""
     task = ka.tasks.TextClassifier.from_preset(make_bert(tmp_path / "bert"))
     task.preprocessor.save(tmp_path / "app")
     manifest = json.loads((tmp_path / "app" / "manifest.json").read_text("utf-8"))
-    about = manifest["preprocessing"]["tokenizer"]
-    (name,) = about["files"]
+    settings = manifest["preprocessing"]["tokenizer"]
+    (name,) = settings["files"]
     rules = json.loads((tmp_path / "app" / name).read_text("utf-8"))
     lines = ["The cats sat on the mat.", "A dog sat on [MASK] cats", *PROSE]
     tokenizer = task.preprocessor.tokenizer
-    found = run_node(tmp_path, rules=rules, about=about, length=12, lines=lines)
-    assert found["ids"] == [tokenizer.encode_plain(line) for line in lines]
+    result = run_node(tmp_path, rules=rules, about=settings, length=12, lines=lines)
+    assert result["ids"] == [tokenizer.encode_plain(line) for line in lines]
     expected = tokenizer(lines, max_length=12)
     for column, array in expected.items():
-        rows = np.array([row[column] for row in found["rows"]])
+        rows = np.array([row[column] for row in result["rows"]])
         np.testing.assert_array_equal(rows[:, : array.shape[1]], array)
         assert not rows[:, array.shape[1] :].any()
-    assert found["rows"][0].keys() == expected.keys()
+    assert result["rows"][0].keys() == expected.keys()
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_javascript_gives_the_same_ids(lowercase, tmp_path):
-    """Of a larger vocabulary, on accents, other scripts and signs, too."""
+    """Use a larger vocabulary with accents, other scripts and signs."""
     content = train_word_piece(lowercase)
-    about = {"text": [["text", 0]], "padding_id": 0, "has_segments": False, "max_length": None}
-    found = run_node(
-        tmp_path, rules=json.loads(content), about=about, length=8, lines=LINES + PROSE
+    settings = {"text": [["text", 0]], "padding_id": 0, "has_segments": False, "max_length": None}
+    result = run_node(
+        tmp_path, rules=json.loads(content), about=settings, length=8, lines=LINES + PROSE
     )
     tokenizer = LibraryEngine(content)
     expected = [tokenizer.encode(line) for line in LINES + PROSE]
-    assert found["ids"] == expected
-    assert [row["token_ids"] for row in found["rows"]] == [(row + 8 * [0])[:8] for row in expected]
+    assert result["ids"] == expected
+    assert [row["token_ids"] for row in result["rows"]] == [(row + 8 * [0])[:8] for row in expected]

@@ -1,4 +1,4 @@
-"""Names in checkpoints of Orbax, and what is refused; that they are read is in tests/backends."""
+"""Names in Orbax checkpoints. tests/backends reads such checkpoints."""
 
 import importlib.util
 import types
@@ -10,28 +10,28 @@ from keras_attention.distribution.orbax import _match
 
 
 def match(saved, paths, name="sequential_2"):
-    """{path in a checkpoint: path in a model} of variables with such paths."""
+    """Match paths in a checkpoint with paths in a model."""
     variables = [types.SimpleNamespace(path=path) for path in paths]
     model = types.SimpleNamespace(name=name)
-    found = _match(saved, variables, model, "folder")
-    return {path: variable.path for path, variable in found.items()}
+    actual = _match(saved, variables, model, "folder")
+    return {path: variable.path for path, variable in actual.items()}
 
 
-def test_the_same_names_are_the_same_variables():
+def test_equal_paths_are_matched():
     paths = ["a/kernel", "dense_1/kernel", "dense/kernel"]
     assert match(paths[::-1], paths) == {path: path for path in paths}
 
 
-def test_numbers_that_a_process_gives_are_taken_in_order():
+def test_numbered_paths_are_matched_in_order():
     saved = [f"block_{k}/dropout/seed_generator_{k + 9}/state" for k in (1, 0, 10, 2)]
     ours = [f"block_{k}/dropout/seed_generator_{k}/state" for k in (0, 1, 2, 10)]
-    found = match(saved, ours)
-    assert {a.split("/")[0]: b.split("/")[0] for a, b in found.items()} == {
+    actual = match(saved, ours)
+    assert {a.split("/")[0]: b.split("/")[0] for a, b in actual.items()} == {
         f"block_{k}": f"block_{k}" for k in (0, 1, 2, 10)
     }
 
 
-def test_the_name_of_the_model_may_be_in_front():
+def test_the_model_name_in_front_is_ignored():
     saved = [
         "sequential/dense/bias",
         "sequential/dense_1/bias",
@@ -50,12 +50,12 @@ def test_the_name_of_the_model_may_be_in_front():
     ],
 )
 def test_other_variables_are_refused(saved, other):
-    message = rf"folder has {len(saved)} variables and the model 2, among them {other}: expected"
+    message = rf"folder has {len(saved)} variables, but the model has 2. They differ in {other}. "
     with pytest.raises(ValueError, match=message):
         match(saved, ["a/kernel", "a/bias"], "model")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("orbax") is not None, reason="Orbax is there")
-def test_without_orbax_the_error_says_how_to_install_it(tmp_path):
+def test_the_error_without_orbax_says_how_to_install_it(tmp_path):
     with pytest.raises(ImportError, match=r"OrbaxBackup needs Orbax.*keras-attention-zoo\[jax\]"):
         ka.distribution.OrbaxBackup(tmp_path)

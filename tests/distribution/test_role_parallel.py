@@ -1,4 +1,4 @@
-"""What `RoleParallel` refuses; what it does is in tests/backends/test_distribution.py, on JAX."""
+"""Errors of `RoleParallel`. tests/backends/test_distribution.py tests it on JAX."""
 
 import re
 
@@ -18,13 +18,13 @@ import keras_attention as ka
         ((2, 4), "mesh=(2, 4): expected a dict"),
     ],
 )
-def test_a_wrong_mesh_is_refused(mesh, message):
+def test_an_invalid_mesh_is_refused(mesh, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         ka.distribution.RoleParallel(mesh)
 
 
 @pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX lays weights out")
 def test_other_backends_are_refused():
-    message = f"on JAX alone, and Keras runs on {keras.backend.backend()}.*KERAS_BACKEND=jax"
+    message = f"only works on JAX, but Keras runs on {keras.backend.backend()}.*KERAS_BACKEND=jax"
     with pytest.raises(ValueError, match=message):
         ka.distribution.RoleParallel({"data": 8})

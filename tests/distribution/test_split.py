@@ -1,4 +1,4 @@
-"""The rule by which weights are split: roles, sizes that do not divide, vectors, one axis each."""
+"""How weights are split: roles, indivisible sizes, vectors, one axis each."""
 
 import pytest
 
@@ -26,7 +26,7 @@ MESH = {"data": 2, "model": 4}
         (None, (8, 8), (None, None), (None, None)),
     ],
 )
-def test_roles_are_split(axes, shape, whole, sharded):
+def test_split_of_common_weights(axes, shape, whole, sharded):
     assert split_weight(axes, shape, MESH)[0] == whole
     assert split_weight(axes, shape, MESH, fully_sharded=True)[0] == sharded
 
@@ -35,17 +35,17 @@ def test_indivisible_axes_stay_whole_and_report_why():
     axes = ("embed", "key_value_heads", "head_dim")
     assert split_weight(axes, (6, 2, 8), MESH, fully_sharded=True) == (
         ("data", None, None),
-        ["key_value_heads=2 is no multiple of model=4"],
+        ["key_value_heads=2 is not a multiple of model=4"],
     )
     assert split_weight(axes, (7, 8, 8), MESH, fully_sharded=True) == (
         (None, "model", None),
-        ["embed=7 is no multiple of data=2"],
+        ["embed=7 is not a multiple of data=2"],
     )
 
 
 def test_the_first_axis_that_divides_is_split():
     split, reasons = split_weight(("heads", "vocabulary"), (3, 8), MESH)
-    assert split == (None, "model") and reasons == ["heads=3 is no multiple of model=4"]
+    assert split == (None, "model") and reasons == ["heads=3 is not a multiple of model=4"]
 
 
 def test_vectors_are_not_fully_sharded():
@@ -54,7 +54,7 @@ def test_vectors_are_not_fully_sharded():
     ]
 
 
-def test_an_axis_of_one_device_splits_nothing():
+def test_a_mesh_axis_of_one_device_splits_nothing():
     for mesh in ({"data": 1, "model": 1}, {"data": 1}):
         assert split_weight(("embed", "mlp"), (8, 8), mesh, fully_sharded=True) == (
             (None, None),
@@ -62,5 +62,5 @@ def test_an_axis_of_one_device_splits_nothing():
         )
 
 
-def test_every_role_that_is_split_is_one():
+def test_every_split_role_exists():
     assert TENSOR | FULLY_SHARDED <= set(ROLES) and not TENSOR & FULLY_SHARDED

@@ -11,7 +11,7 @@ from keras_attention.generation.decoder import Decoder
 
 
 def make_labeler(length=None, *, vocabulary_size=20, extra=None):
-    """Ids to logits through stock Keras layers; `extra` is a layer in the middle."""
+    """Return a model of stock Keras layers from ids to logits, with `extra` in the middle."""
     ids = keras.Input((length,), dtype="int32", name="token_ids")
     x = keras.layers.Embedding(vocabulary_size, 8, mask_zero=True, name="embedding")(ids)
     x = x + keras.layers.MultiHeadAttention(2, 4, name="attention")(x, x)
@@ -28,7 +28,7 @@ def labeler():
 
 @pytest.fixture(scope="session")
 def exported(labeler, tmp_path_factory):
-    """A folder with `labeler` in all three formats, its reports, and what was done to make it."""
+    """Return a folder with `labeler` in all formats, its reports, and the arguments."""
     folder = tmp_path_factory.mktemp("exported")
     labeler.save(folder / "model.keras")
     saved_model = export.to_saved_model(
@@ -44,13 +44,13 @@ def exported(labeler, tmp_path_factory):
 def in_this_process(monkeypatch):
     """Full int8 is converted here, and not in a new process, to save its seconds."""
 
-    def run(folder, signatures, model, samples, **settings):
+    def run(folder, signatures, model, samples, per_channel):
         from keras_attention.export import backend, converter
 
         with backend.hide_stderr():
-            return converter.convert_folder(folder, signatures, "int8", samples, **settings)
+            return converter.convert_folder(folder, signatures, "int8", samples, per_channel)
 
-    monkeypatch.setattr(convert, "_convert_apart", run)
+    monkeypatch.setattr(convert, "_convert_in_process", run)
 
 
 WRITER = {"max_length": 14, "max_new_tokens": 5, "end_token_id": 3}
@@ -69,7 +69,7 @@ def vary(model):
 
 @pytest.fixture(scope="session")
 def writer():
-    """A language model of 23 ids."""
+    """Return a language model of 23 ids."""
     model = ka.models.causal_language_model(
         23, num_layers=1, num_heads=2, hidden_dim=16, tie_embeddings=False
     )
@@ -78,7 +78,7 @@ def writer():
 
 @pytest.fixture(scope="session")
 def translator():
-    """An encoder-decoder from 19 ids to 23."""
+    """Return an encoder-decoder from 19 ids to 23."""
     model = ka.models.seq2seq_transformer(
         19,
         23,
@@ -99,7 +99,7 @@ def decoders(writer, translator):
 
 @pytest.fixture(scope="session")
 def written(writer, tmp_path_factory):
-    """The LiteRT file of `writer` with free shapes, and its report."""
+    """Return the LiteRT file of `writer` with free shapes, and its report."""
     path = tmp_path_factory.mktemp("written") / "writer.tflite"
     generate = export.Generation("greedy", **WRITER)
     return path, export.to_litert(writer, path, generate=generate, examples=TEXTS)
@@ -107,7 +107,7 @@ def written(writer, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def translated(translator, tmp_path_factory):
-    """The LiteRT file of `translator` with fixed shapes, and its report."""
+    """Return the LiteRT file of `translator` with fixed shapes, and its report."""
     path = tmp_path_factory.mktemp("translated") / "translator.tflite"
     sizes = {"batch_size": 2, "sequence_length": 6}
     examples = [({"source_ids": TEXTS, "target_ids": TEXTS[:, :4]}, None)]

@@ -16,20 +16,20 @@ MASK_CONSTANT = -1e9
 
 
 def assert_exports(target, *, batch_size=1, sequence_length=8, examples=None):
-    """Asserts that `target` exports, with free shapes and with fixed ones, and stays what it is.
+    """Assert that `target` exports with free and with fixed shapes, and keeps its results.
 
-    One file with two signatures is made, with built-in ops only and at most four axes. TensorFlow
-    and the stock LiteRT runtime (XNNPACK on and off) run both signatures on several batches: 1e-5
-    and 1e-4 is how far they may be from the model. Weights are drawn anew, so that what starts at
-    zero is seen. What the full export adds is the reload in a process without Keras.
+    The file has two signatures, built-in ops only, and at most four axes. TensorFlow and the stock
+    LiteRT runtime (XNNPACK on and off) run both signatures on several batches, with errors of at
+    most 1e-5 and 1e-4. Weights are random, because zeros would hide errors. Only the full export
+    also loads the file in a process without Keras.
 
     Args:
         target: a functional `keras.Model`, or a `Case` of `tests.contract`.
-        batch_size, sequence_length: the fixed shapes of a model; a case knows its own.
+        batch_size, sequence_length: the fixed shapes of a model. A case has its own.
         examples: batches to check a model with, as in `ka.export.to_litert`.
 
     Returns:
-        `flatbuffer.Flatbuffer`, what is in the LiteRT file.
+        `flatbuffer.Flatbuffer` of the LiteRT file.
     """
     if isinstance(target, keras.Model):
         randomize(target)
@@ -42,9 +42,9 @@ def assert_exports(target, *, batch_size=1, sequence_length=8, examples=None):
 
 
 def find_delegate():
-    """The module `gpu_delegate`; the test is skipped where there is no driver of Vulkan.
+    """Return the module `gpu_delegate`, or skip the test without a Vulkan driver.
 
-    Where Debian's Chromium has put one, as on CI, not to find it is a failure.
+    With the driver of Debian's Chromium, as on CI, a skip is a failure.
     """
     if missing := gpu_delegate.explain_missing():
         (pytest.fail if gpu_delegate._SWIFTSHADER.exists() else pytest.skip)(missing)
@@ -52,7 +52,7 @@ def find_delegate():
 
 
 def randomize(model):
-    """Draws all weights anew: zeros and ones would hide what is lost on the way."""
+    """Draw all weights randomly, because zeros and ones would hide errors."""
     random = np.random.default_rng(3)
     for weight in model.weights:
         if "float" in weight.dtype and "variance" not in weight.path:
@@ -68,7 +68,7 @@ def _of_model(model, batch_size, sequence_length, examples):
 
 
 def _of_case(case):
-    """A model that holds the layer, and (endpoint, cases) with free and with fixed shapes."""
+    """Return a model with the layer, and (endpoint, cases) with free and with fixed shapes."""
     from tests.contract import OTHER_SIZES, SIZES
 
     layer = case.make()

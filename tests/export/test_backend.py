@@ -12,7 +12,7 @@ from keras_attention.export import ExportError, backend, to_litert, to_saved_mod
 
 
 def imported_at_once(path):
-    """The packages that a file imports when it is imported itself."""
+    """Return the packages that a file imports at its own import."""
     for node in ast.parse(path.read_text("utf-8")).body:
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
@@ -29,7 +29,7 @@ def test_heavy_packages_are_imported_where_they_are_used():
 
 
 @pytest.mark.parametrize("export", [to_saved_model, to_litert])
-def test_other_backends_are_told_what_to_do(export, tmp_path, monkeypatch):
+def test_other_backends_get_advice(export, tmp_path, monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     with pytest.raises(ExportError, match="Keras runs on 'jax' here.* KERAS_BACKEND=tensorflow"):
         export(None, tmp_path / "m.tflite")
@@ -41,7 +41,7 @@ def test_a_missing_runtime_is_named(monkeypatch):
         backend.import_litert()
 
 
-def test_versions_are_those_that_are_installed():
+def test_versions_are_the_installed_ones():
     versions = backend.find_versions("ai_edge_litert", "no_such_package")
     assert versions["keras"] == keras.__version__ and "no_such_package" not in versions
     assert versions["ai_edge_litert"][0].isdigit()

@@ -15,7 +15,7 @@ FEATURES = Tensor("features", (None, None, 2), "float32")
 
 
 @pytest.mark.parametrize(
-    "given",
+    "inputs",
     [
         np.ones((2, 3)),
         {"ids": [[1, 1, 1], [1, 1, 1]]},
@@ -25,8 +25,8 @@ FEATURES = Tensor("features", (None, None, 2), "float32")
         ({"ids": np.ones((2, 3))} for _ in range(1)),
     ],
 )
-def test_one_batch_in_all_its_forms(given):
-    (batch,) = batches.read_batches(given, point(IDS), "examples")
+def test_one_batch_in_all_its_forms(inputs):
+    (batch,) = batches.read_batches(inputs, point(IDS), "examples")
     assert batch["ids"].dtype == np.int32 and batch["ids"].tolist() == [[1, 1, 1]] * 2
 
 
@@ -45,18 +45,18 @@ def test_no_more_batches_are_read_than_needed():
 
 
 @pytest.mark.parametrize(
-    "given, message",
+    "inputs, message",
     [
-        ([], "examples= holds no batch"),
+        ([], "examples= is empty"),
         ([{"words": [[1]]}], "examples= has a batch with words, but the model takes ids"),
-        ([np.array([[0.5]])], "numbers with a fraction for the input 'ids', which takes int32"),
+        ([np.array([[0.5]])], "numbers with a fraction for the input 'ids'. Expected int32"),
         ([np.ones(3)], r"examples= has an array of shape \(3,\) for the input 'ids'"),
         ([np.ones((0, 3))], r"array of shape \(0, 3\)"),
     ],
 )
-def test_other_things_are_refused(given, message):
+def test_invalid_batches_are_refused(inputs, message):
     with pytest.raises(ValueError, match=message):
-        batches.read_batches(given, point(IDS), "examples")
+        batches.read_batches(inputs, point(IDS), "examples")
 
 
 def test_the_number_of_arrays_must_be_right():
@@ -82,7 +82,7 @@ def test_free_lengths_stay_or_are_halved():
     assert batches.fit_batch(batch, point(IDS), halve=True)["ids"].tolist() == [[0, 1], [5, 6]]
 
 
-def test_axes_that_are_no_lengths_are_left_alone():
+def test_only_length_axes_are_fixed():
     images = point(Tensor("images", (None, 8, 8, 1), "float32"), lengths={"images": ()})
     assert (
         batches.fit_batch({"images": np.ones((2, 8, 8, 1))}, images, 1, True)["images"].shape[1]

@@ -15,7 +15,7 @@ def labeler(**settings):
 
 
 def free_inputs(graph):
-    """The shapes of the signature with free shapes."""
+    """Return the shapes of the signature with free shapes."""
     (signature,) = (s for s in graph.signatures if s.name == "serving_default")
     return {tensor.name: tensor.shape for tensor in signature.inputs}
 
@@ -53,7 +53,7 @@ def writer(builder, **settings):
 
 @pytest.mark.slow
 def test_the_next_token():
-    """The table of tokens, which is read and multiplied with, is in the file once."""
+    """Check that the tied table of tokens is in the file once."""
     model = make_writer(50, mask=ka.masks.Window(3), num_key_value_heads=1)
     graph = assert_exports(model)
     assert free_inputs(graph) == {"token_ids": (None, None)}
@@ -91,7 +91,7 @@ def test_images():
 
 
 @pytest.mark.slow
-def test_a_server_needs_tensorflow_alone(tmp_path):
+def test_a_server_needs_only_tensorflow(tmp_path):
     """Layers of this package in the new process that can import neither Keras nor the package."""
     model = labeler(embedding=embed_characters(30))
     randomize(model)
@@ -107,8 +107,8 @@ def padded():
 
 
 @pytest.mark.slow
-def test_int8_wants_a_mild_mask_constant(padded, tmp_path, in_this_process):
-    """The constant sets the scale of the int8 scores: -1e9 leaves no levels for the scores."""
+def test_int8_needs_a_small_mask_constant(padded, tmp_path, in_this_process):
+    """Show that -1e9 leaves no levels for the int8 scores, because it determines their scale."""
     model = ka.models.sequence_labeler(
         200, 5, num_layers=2, num_heads=4, hidden_dim=64, intermediate_dim=128
     )
@@ -117,4 +117,4 @@ def test_int8_wants_a_mild_mask_constant(padded, tmp_path, in_this_process):
     harsh = ka.export.to_litert(model, tmp_path / "harsh.tflite", **settings, mask_constant=-1e9)
     assert mild.mask_constant == -100 and mild.argmax_agreement > 0.85
     assert harsh.max_abs_error > 2 * mild.max_abs_error
-    assert harsh.argmax_agreement < 0.8 and "pass examples=" in harsh.warnings[0]
+    assert harsh.argmax_agreement < 0.8 and "Pass examples=" in harsh.warnings[0]

@@ -5,11 +5,14 @@ from keras_attention.tasks import recipes
 from keras_attention.training.scores.class_scores import ClassScores
 
 
-def test_a_card_says_where_the_time_was_over():
+def test_a_card_names_the_epoch_of_the_time_limit():
     whole = recipes.choose_recipe("text_classifier", options={"epochs": 26})
     timed = recipes.choose_recipe("text_classifier", options={"epochs": 26, "minutes": 2.0})
     scores = {"history": [{}] * 3}
-    assert card.describe_end(timed, scores) == " Its time (2 min) was over in epoch 3."
+    assert (
+        card.describe_end(timed, scores)
+        == " Training stopped in epoch 3, at its time limit of 2 minutes."
+    )
     assert card.describe_end(timed, {"history": [{}] * 26}) == ""
     assert card.describe_end(whole, scores) == ""
 
@@ -17,5 +20,5 @@ def test_a_card_says_where_the_time_was_over():
 def test_a_card_of_many_classes_names_the_lowest():
     numbers = {str(k): dict(precision=1.0, recall=1.0, f1=k / 60, count=1) for k in range(60)}
     text = card.write_classes(ClassScores({}, numbers))
-    assert text.startswith("The 40 of 60 classes with the lowest F1:")
+    assert text.startswith("The 40 classes of 60 with the lowest F1:")
     assert "| 39 |" in text and "| 40 |" not in text

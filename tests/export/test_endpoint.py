@@ -45,10 +45,10 @@ def test_outputs_of_one_layer_are_numbered():
 
 
 @pytest.mark.parametrize(
-    "given, exported", [("token-ids.1", "token_ids_1"), ("größe", "gr__e"), ("长", "_")]
+    "inputs, exported", [("token-ids.1", "token_ids_1"), ("größe", "gr__e"), ("长", "_")]
 )
-def test_names_are_made_of_ascii_letters_digits_and_underscores(given, exported):
-    tokens = ids(given)
+def test_names_are_made_of_ascii_letters_digits_and_underscores(inputs, exported):
+    tokens = ids(inputs)
     point = endpoint.make_endpoint(keras.Model(tokens, embed(tokens, "x")))
     assert point.inputs[0].name == exported
 
@@ -68,7 +68,7 @@ def test_sequential_models_have_an_endpoint_once_built():
     point = endpoint.make_endpoint(model)
     assert point.inputs == (Tensor("features", (None, 3), "float32"),)
     assert list(point.call({"features": np.ones((1, 3), "float32")})) == list(point.outputs)
-    with pytest.raises(ValueError, match="has no inputs to export: expected a functional"):
+    with pytest.raises(ValueError, match="has no inputs to export. Expected a functional"):
         endpoint.make_endpoint(keras.Sequential([keras.layers.Dense(2)]))
 
 

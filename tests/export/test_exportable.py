@@ -21,18 +21,18 @@ def test_order_signatures_accepts_matching_signatures(exportable):
 
 
 @pytest.mark.parametrize(
-    "found, message",
+    "result, message",
     [
         (signature(name="other"), "The file has the signatures other"),
-        (signature(inputs=(Tensor("token_ids", (None, 5), "int32"),)), r"Asked for .*\(2, 5\)"),
+        (signature(inputs=(Tensor("token_ids", (None, 5), "int32"),)), r"Expected .*\(2, 5\)"),
         (
             signature(inputs=(Tensor("token_ids", (2, 5), "int64"),)),
-            "Asked for .*the file has .*64",
+            "The file has .*64.*Expected",
         ),
-        (signature(inputs=(Tensor("ids", (2, 5), "int32"),)), "the file has None"),
+        (signature(inputs=(Tensor("ids", (2, 5), "int32"),)), "The file has None"),
         (signature(outputs=()), "The file has the outputs "),
     ],
 )
-def test_order_signatures_refuses_wrong_names_shapes_and_dtypes(exportable, found, message):
+def test_order_signatures_refuses_wrong_names_shapes_and_dtypes(exportable, result, message):
     with pytest.raises(ExportError, match=message):
-        exportable.order_signatures([found])
+        exportable.order_signatures([result])

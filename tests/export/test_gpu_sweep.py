@@ -1,8 +1,7 @@
-"""Every layer, part and builder on the GPU delegate: its numbers are the model's, or it is listed.
+"""Every layer, part and builder on the GPU delegate: its results are right, or a table lists it.
 
-Nothing may be wrong without a word: what the delegate leaves to the CPU, computes wrongly or dies
-of stands in a table below with the operator that stops it, and a table that says too much fails,
-too.
+The tables list parts that stay on the CPU, are computed wrongly, or crash, with the operator that
+causes it. An entry that is no longer needed fails, too.
 """
 
 import keras
@@ -25,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
 SIZES = {"B": 1, "T": 5, "S": 7}
 
-# Operators of these stay on the CPU; the numbers are right.
+# Operators of these stay on the CPU. The results are right.
 PARTIAL = {
     "MixtureOfExperts switch": "CUMSUM of int32, SCATTER_ND",
     "MixtureOfExperts masked, within capacity": "CUMSUM of int32, SCATTER_ND",
@@ -34,8 +33,8 @@ PARTIAL = {
     "normalizer Entmax(alpha=1.3)": "WHILE",
 }
 
-# What runs on both is wrong here, such as the inside of loops, if not on every machine and day:
-# checks on the delegate refuse these files where their numbers are not the model's.
+# Files with parts on both devices are wrong here, such as the inside of loops, on some machines.
+# Checks on the delegate refuse these files if their results differ from the model's.
 # `CompiledModel` on the CPU is right.
 WRONG = {
     "SegmentRecurrence": "TOPK_V2 of int32",
@@ -171,9 +170,9 @@ def builders():
 
 def test_every_builder_is_listed():
     """`seq2seq_recurrent` runs in loops, which are not for GPUs."""
-    known = list_builders() - {"seq2seq_recurrent"}
+    expected = list_builders() - {"seq2seq_recurrent"}
     listed = {name.replace(",", " ").split()[0] for name in builders()}
-    assert_lists("builders() of tests/export/test_gpu_sweep.py", listed, known)
+    assert_lists("builders() of tests/export/test_gpu_sweep.py", listed, expected)
 
 
 def export(model, point, batches, path, quantization=None):
@@ -217,37 +216,37 @@ def run_files(files, delegate):
         delegate.Job(path, "serving_default", tuple(case.inputs for case in checked))
         for path, checked in files.values()
     ]
-    found = zip(files.items(), delegate.run_jobs(jobs), strict=True)
-    return {name: (one, error_of(checked, one)) for (name, (_, checked)), one in found}
+    result = zip(files.items(), delegate.run_jobs(jobs), strict=True)
+    return {name: (one, error_of(checked, one)) for (name, (_, checked)), one in result}
 
 
-def error_of(checked, found):
-    if found.failure is not None:
+def error_of(checked, result):
+    if result.failure is not None:
         return None
     errors = [
         parity.max_abs_error / max(1.0, np.abs(case.outputs[parity.output]).max())
-        for case, given in zip(checked, found.outputs, strict=True)
-        for parity in measure_parity(case, given, signature="", runtime="GPU delegate")
+        for case, inputs in zip(checked, result.outputs, strict=True)
+        for parity in measure_parity(case, inputs, signature="", runtime="GPU delegate")
     ]
     return max(errors)
 
 
 def list_surprises(results):
-    """dict, name -> what became of it, of all that is not what the tables say."""
+    """Return {name: result} for all results that differ from the tables."""
     surprises = {}
-    for name, (found, error) in results.items():
-        right = found.failure is None and error <= 1e-4
+    for name, (result, error) in results.items():
+        right = result.failure is None and error <= 1e-4
         if right:
-            state = "whole" if found.fully_accelerated else "partial"
+            state = "whole" if result.fully_accelerated else "partial"
         else:
             state = "wrong"
-        wanted = {"whole"}
+        target = {"whole"}
         if name in PARTIAL:
-            wanted = {"partial"}
+            target = {"partial"}
         if name in WRONG:  # of memory that nobody wrote: now and then it holds the right numbers
-            wanted = {"wrong", "partial"}
-        if state not in wanted:
-            surprises[name] = (state, error, found.failure, found.refused)
+            target = {"wrong", "partial"}
+        if state not in target:
+            surprises[name] = (state, error, result.failure, result.refused)
     return surprises
 
 
@@ -277,7 +276,7 @@ def test_parts(start, tmp_path):
 
 @pytest.mark.parametrize("name", sampled(builders(), 2))
 def test_builders_run_whole(name, tmp_path):
-    """In float32 the numbers are the model's; smaller files give what the interpreter gives."""
+    """Float32 files equal the model. Smaller files equal the interpreter."""
     delegate, files = find_delegate(), {}
     # A mean and a maximum have no weights: smaller files are those of the other poolings.
     weightless = name.endswith((" mean", " max"))
@@ -285,15 +284,15 @@ def test_builders_run_whole(name, tmp_path):
         path = tmp_path / f"{quantization}.tflite"
         files[quantization] = path, export_builder(builders()[name], path, quantization)
     allowed = {None: 1e-4, "float16": 1e-2, "int8_weights": 0.2}
-    for quantization, (found, error) in run_files(files, delegate).items():
-        assert found.failure is None, (quantization, found.failure)
-        assert found.fully_accelerated, (quantization, found.refused)
+    for quantization, (result, error) in run_files(files, delegate).items():
+        assert result.failure is None, (quantization, result.failure)
+        assert result.fully_accelerated, (quantization, result.refused)
         least = 0.0 if quantization is None else error_of_interpreter(*files[quantization])
         assert error <= max(allowed[quantization], 1.1 * least), (quantization, error, least)
 
 
 def error_of_interpreter(path, checked):
-    """What rounding weights costs: with weights drawn as large as here, it may be much."""
+    """Measure the error of rounded weights, which may be large for these random weights."""
     execute = runner.LiteRT(path, "serving_default")
     outputs = tuple(execute(case.inputs) for case in checked)
     return error_of(checked, gpu_delegate.Delegation(outputs))
@@ -310,7 +309,7 @@ STEPS = {
 @pytest.mark.parametrize("quantization", [None, "float16", "int8_weights"])
 @pytest.mark.parametrize("name", STEPS)
 def test_steps_of_decoders_run_whole(name, quantization, tmp_path):
-    """Also what reads the source or the prompt; the loops inside of files are not for GPUs."""
+    """Also check `encode` and `prefill`. Loops in files are not for GPUs."""
     find_delegate()
     keras.utils.set_random_seed(0)
     sizes = (50, 40) if name == "seq2seq_transformer" else (50,)
@@ -325,5 +324,5 @@ def test_steps_of_decoders_run_whole(name, quantization, tmp_path):
         sequence_length=8,
         compatible_with="gpu",
     )
-    (told,) = [str(runtime) for runtime in report.runtimes if "GPU" in str(runtime)]
-    assert "ran with all operators on the GPU" in told
+    (text,) = [str(runtime) for runtime in report.runtimes if "GPU" in str(runtime)]
+    assert "ran with all operators on the GPU" in text

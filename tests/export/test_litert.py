@@ -13,7 +13,7 @@ from keras_attention.export.litert import trace_once
 from keras_attention.files.manifest import compute_sha256
 
 
-def test_the_report_tells_what_the_file_offers(exported, labeler):
+def test_the_report_describes_the_file(exported, labeler):
     folder, _, report = exported
     (signature,) = report.signatures
     assert signature.inputs == (export.Tensor("token_ids", (None, None), "int32"),)
@@ -44,13 +44,13 @@ def test_sizes_can_be_fixed_one_by_one(labeler, tmp_path):
 
 
 def test_a_tensor_that_stays_dynamic_is_refused(labeler, tmp_path, monkeypatch):
-    """The converter would have left an axis free although all inputs are fixed."""
+    """Simulate a converter that leaves an axis free although all inputs are fixed."""
     free = flatbuffer.Operator(
         "WHERE", False, (), (stored("labeler_1/attention_1/x", (None, 2)),), 0
     )
     read = flatbuffer.read_graph
     monkeypatch.setattr(flatbuffer, "read_graph", lambda path: add_operator(read(path), free))
-    with pytest.raises(export.ExportError, match="the shape of what WHERE in layer 'attention'"):
+    with pytest.raises(export.ExportError, match="the output of WHERE in layer 'attention'"):
         export.to_litert(labeler, tmp_path / "m.tflite", batch_size=1, sequence_length=6)
     assert not list(tmp_path.iterdir())
 
@@ -72,11 +72,11 @@ class Constant(keras.layers.Layer):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "quantization, given, expected",
+    "quantization, arguments, expected",
     [("float16", None, -1e4), (None, -7.0, -7.0), ("int8", None, -100.0)],
 )
 def test_the_mask_constant_reaches_the_graph(
-    quantization, given, expected, tmp_path, monkeypatch, in_this_process
+    quantization, arguments, expected, tmp_path, monkeypatch, in_this_process
 ):
     seen = []
     save = endpoint.save_endpoints
@@ -92,7 +92,7 @@ def test_the_mask_constant_reaches_the_graph(
         keras.Model(inputs, outputs),
         tmp_path / "m.tflite",
         quantization=quantization,
-        mask_constant=given,
+        mask_constant=arguments,
         calibration=np.ones((3, 2)) if quantization == "int8" else None,
     )
     assert seen == [expected] and report.mask_constant == expected
@@ -110,8 +110,8 @@ def test_layers_see_the_mask_constant_while_they_are_traced(tmp_path):
 
 
 @pytest.mark.slow
-def test_weights_that_the_converter_drops_are_noticed(labeler, tmp_path, monkeypatch):
-    """A module that does not own the raw variables gives a file of read-variable ops, or NaN."""
+def test_weights_that_the_converter_drops_are_detected(labeler, tmp_path, monkeypatch):
+    """Convert a module without the raw variables, which gives read-variable ops, or NaN."""
     import tensorflow as tf
 
     def from_functions(folder, endpoints, model, **_):
@@ -119,7 +119,7 @@ def test_weights_that_the_converter_drops_are_noticed(labeler, tmp_path, monkeyp
         return tf.lite.TFLiteConverter.from_concrete_functions([function], model).convert()
 
     monkeypatch.setattr(convert, "convert_saved_model", from_functions)
-    with pytest.raises(export.ExportError, match="weights did not become constants: .*(VAR|READ)_"):
+    with pytest.raises(export.ExportError, match="weights did not become constants. .*(VAR|READ)_"):
         export.to_litert(labeler, tmp_path / "m.tflite")
 
 
@@ -127,7 +127,7 @@ def test_weights_that_the_converter_drops_are_noticed(labeler, tmp_path, monkeyp
 def test_a_file_that_another_runtime_computes_differently_is_refused(
     labeler, exported, tmp_path, monkeypatch
 ):
-    """What XNNPACK alone, or the reference kernels alone, get wrong must not pass."""
+    """Simulate an error in only one of XNNPACK and the reference kernels."""
     from keras_attention.export.checks import runner
 
     run = runner.LiteRT.run
@@ -158,14 +158,14 @@ def test_failed_export_keeps_only_the_old_litert_file(labeler, tmp_path, monkeyp
     [
         (
             {"quantization": "int4"},
-            "quantization='int4' is unknown. Known: None, 'float16', 'int8_weights'",
+            "quantization='int4' is unknown. Use one of None, 'float16', 'int8_weights'",
         ),
-        ({"quantization": "int8"}, "pass calibration=, an iterable of batches"),
-        ({"calibration": [1]}, 'calibration= is for quantization="int8"; received None'),
+        ({"quantization": "int8"}, "Pass calibration=, an iterable of batches"),
+        ({"calibration": [1]}, "calibration= is only used by int8, but .* None"),
         ({"metadata": {"files": []}}, 'metadata= has a key "files"'),
         ({"metadata": {"labels": {1}}}, "metadata= cannot be written as JSON"),
-        ({"quantization": "int8", "calibration": []}, "calibration= holds no batch"),
-        ({"quantization": "int8", "generate": "greedy"}, 'use "int8_weights" for models that gen'),
+        ({"quantization": "int8", "calibration": []}, "calibration= is empty"),
+        ({"quantization": "int8", "generate": "greedy"}, 'Use "int8_weights" for models that gen'),
         ({"generate": "greedy"}, "labeler cannot generate|attention is Keras's MultiHeadAttention"),
     ],
 )
@@ -177,24 +177,24 @@ def test_wrong_arguments_are_refused_early(labeler, tmp_path, arguments, message
 
 
 def test_the_path_must_be_a_tflite_file(labeler, tmp_path):
-    with pytest.raises(ValueError, match="must name a file that ends in .tflite"):
+    with pytest.raises(ValueError, match="not a file name that ends in .tflite"):
         export.to_litert(labeler, tmp_path / "model.bin")
 
 
-def test_too_large_a_model_is_refused_before_the_work(labeler, tmp_path, monkeypatch):
+def test_too_large_a_model_is_refused_before_the_export(labeler, tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "find_free_memory", lambda: 1000)
     with pytest.raises(export.ExportError, match="takes about .* of memory, and 1.0 kB are free"):
         export.to_litert(labeler, tmp_path / "m.tflite")
 
 
 def test_nothing_but_a_functional_model_can_be_exported(tmp_path):
-    with pytest.raises(ValueError, match="expected a functional keras.Model"):
+    with pytest.raises(ValueError, match="Expected a functional keras.Model"):
         export.to_litert(keras.layers.Dense(2), tmp_path / "m.tflite")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("full", ["m.tflite", "manifest"])
-def test_a_disk_that_is_full_leaves_the_old_file(labeler, tmp_path, monkeypatch, full):
+def test_a_full_disk_keeps_the_old_file(labeler, tmp_path, monkeypatch, full):
     path = tmp_path / "m.tflite"
     path.write_bytes(b"old")
     (tmp_path / "manifest.json").write_text('{"labels": ["A"]}')
@@ -216,37 +216,37 @@ def test_a_disk_that_is_full_leaves_the_old_file(labeler, tmp_path, monkeypatch,
 @pytest.mark.parametrize(
     "quantization, ways",
     [
-        (None, r'4.4 GB: use quantization="int8_weights" \(1.1 GB\) or to_saved_model'),
-        ("int8", r'4.4 GB: use quantization="int8_weights" \(1.1 GB\) or to_saved_model'),
-        ("float16", r'2.2 GB: use quantization="int8_weights" \(1.1 GB\) or to_saved_model'),
-        ("int8_weights", r"2.6 GB: use to_saved_model"),
+        (None, r'4.4 GB. Use quantization="int8_weights" \(1.1 GB\) or to_saved_model'),
+        ("int8", r'4.4 GB. Use quantization="int8_weights" \(1.1 GB\) or to_saved_model'),
+        ("float16", r'2.2 GB. Use quantization="int8_weights" \(1.1 GB\) or to_saved_model'),
+        ("int8_weights", r"2.6 GB. Use to_saved_model"),
     ],
 )
-def test_a_model_above_the_format_is_refused_before_the_work(
+def test_a_model_above_2_gb_is_refused_before_the_export(
     labeler, tmp_path, monkeypatch, quantization, ways
 ):
 
     sizes = {None: 4.4e9, "int8": 4.4e9, "float16": 4.4e9, "int8_weights": 1e10}
     monkeypatch.setattr(memory, "count_weight_bytes", lambda model: sizes[quantization])
     monkeypatch.setattr(endpoint, "save_endpoints", None)
-    given = {"calibration": [np.ones((1, 2))]} if quantization == "int8" else {}
+    inputs = {"calibration": [np.ones((1, 2))]} if quantization == "int8" else {}
     with pytest.raises(export.ExportError, match=f"2 GB, and the weights of labeler take {ways}"):
-        export.to_litert(labeler, tmp_path / "m.tflite", quantization=quantization, **given)
+        export.to_litert(labeler, tmp_path / "m.tflite", quantization=quantization, **inputs)
     assert not list(tmp_path.iterdir())
 
 
 def test_links_are_refused_as_targets(labeler, tmp_path):
     (tmp_path / "m.tflite").symlink_to("elsewhere.tflite")
-    with pytest.raises(ValueError, match="is a link to elsewhere.tflite: name the file or folder"):
+    with pytest.raises(ValueError, match="is a link to elsewhere.tflite. Use the path of"):
         export.to_litert(labeler, tmp_path / "m.tflite")
     (tmp_path / "m").symlink_to("elsewhere")
-    with pytest.raises(ValueError, match="is a link to elsewhere: name the file or folder"):
+    with pytest.raises(ValueError, match="is a link to elsewhere. Use the path of"):
         export.to_saved_model(labeler, tmp_path / "m")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m", "m.tflite"]
 
 
 @pytest.mark.slow
-def test_two_files_of_one_trace_are_those_of_two_exports(labeler, tmp_path):
+def test_two_files_of_one_trace_equal_two_exports(labeler, tmp_path):
     with trace_once(labeler) as write:
         traced = [write(tmp_path / "a.tflite"), write(tmp_path / "b.tflite", "int8_weights")]
     for name, report, quantization in zip("ab", traced, (None, "int8_weights"), strict=True):

@@ -48,12 +48,12 @@ def make_model(name):
 
 
 def run_eagerly(model, examples):
-    """Strings of NumPy are none to a call of Keras."""
+    """Run the model on strings as tensors, because a Keras call does not accept NumPy strings."""
     return model(tf.convert_to_tensor(examples))
 
 
 def make_namer():
-    """From scores to the words that they are for."""
+    """Return a model from scores to words."""
     inputs = keras.Input((3,), name="scores")
     ids = keras.layers.Lambda(lambda x: keras.ops.argmax(x, axis=-1) + 1, name="best")(inputs)
     layer = keras.layers.StringLookup(vocabulary=WORDS, invert=True, name="lookup")
@@ -74,8 +74,8 @@ def test_saved_models_hold_the_vocabulary(name, tmp_path, reload_here):
     model, examples = make_model(name)
     report = export.to_saved_model(model, tmp_path / "model", examples=examples)
     assert report.max_abs_error < 1e-6
-    found = export.load(tmp_path / "model")({model.inputs[0].name: examples})["logits"]
-    np.testing.assert_allclose(found, run_eagerly(model, examples), atol=1e-6)
+    result = export.load(tmp_path / "model")({model.inputs[0].name: examples})["logits"]
+    np.testing.assert_allclose(result, run_eagerly(model, examples), atol=1e-6)
 
 
 @pytest.mark.slow
@@ -94,17 +94,17 @@ def test_saved_models_hold_counted_vocabularies_and_give_words(tmp_path, reload_
 
 
 @pytest.mark.parametrize("name", LOOKUPS)
-def test_litert_says_that_strings_stay_outside(name, tmp_path):
+def test_litert_refuses_lookups_of_inputs(name, tmp_path):
     model, _ = make_model(name)
-    rest = r"keras\.Model\(model\.get_layer\('lookup'\)\.output, model\.output\)"
-    with pytest.raises(export.ExportError, match=f"'lookup'.*stay outside. Split.*{rest}"):
+    part = r"keras\.Model\(model\.get_layer\('lookup'\)\.output, model\.output\)"
+    with pytest.raises(export.ExportError, match=f"'lookup'.*no vocabulary. Split.*{part}"):
         export.to_litert(model, tmp_path / "model.tflite")
     assert not list(tmp_path.iterdir())
 
 
-def test_litert_says_that_words_are_looked_up_outside(tmp_path):
-    rest = r"keras\.Model\(model\.input, model\.get_layer\('lookup'\)\.input\)"
-    with pytest.raises(export.ExportError, match=rest):
+def test_litert_refuses_lookups_of_outputs(tmp_path):
+    part = r"keras\.Model\(model\.input, model\.get_layer\('lookup'\)\.input\)"
+    with pytest.raises(export.ExportError, match=part):
         export.to_litert(make_namer(), tmp_path / "model.tflite")
 
 
@@ -119,12 +119,12 @@ def test_litert_refuses_inputs_of_strings(tmp_path):
 def test_the_part_without_the_lookup_is_exported(tmp_path):
     model, examples = make_model("text")
     lookup = model.get_layer("lookup")
-    rest = keras.Model(lookup.output, model.output)
-    export.to_litert(rest, tmp_path / "model.tflite")
+    part = keras.Model(lookup.output, model.output)
+    export.to_litert(part, tmp_path / "model.tflite")
     run = export.load(tmp_path / "model.tflite")
     ids = np.asarray(run_eagerly(lookup, examples), "int32")
     np.testing.assert_allclose(
-        list(run({rest.inputs[0].name: ids}).values())[0],
+        list(run({part.inputs[0].name: ids}).values())[0],
         run_eagerly(model, examples),
         atol=1e-5,
     )

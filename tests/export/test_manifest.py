@@ -31,7 +31,7 @@ def test_exports_of_a_model_share_one_manifest(exported):
     assert str(folder) not in (folder / "manifest.json").read_text()
 
 
-def test_entries_of_files_that_are_gone_are_dropped(exported, tmp_path):
+def test_entries_of_deleted_files_are_dropped(exported, tmp_path):
     _, _, report = exported
     new = tmp_path / "new"
     for name in ("a.tflite", "b.tflite"):
@@ -46,9 +46,9 @@ def test_entries_of_files_that_are_gone_are_dropped(exported, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b.tflite", "manifest.json"]
 
 
-def test_a_broken_manifest_is_told_before_the_work(tmp_path):
+def test_a_broken_manifest_is_refused_before_the_export(tmp_path):
     (tmp_path / "manifest.json").write_text("{")
-    with pytest.raises(ValueError, match="manifest.json is not valid JSON: .*Mend or remove it"):
+    with pytest.raises(ValueError, match="manifest.json is not valid JSON: .*Fix or remove it"):
         manifest.check_metadata(tmp_path, None)
 
 
@@ -57,7 +57,7 @@ def test_links_are_not_replaced(tmp_path):
     (tmp_path / "link.tflite").symlink_to("real")
     (tmp_path / "nowhere").symlink_to("nothing")
     for name in ("link.tflite", "nowhere"):
-        with pytest.raises(ValueError, match=f"{name}' is a link to .*: name the file or"):
+        with pytest.raises(ValueError, match=f"{name}' is a link to .*. Use the path"):
             manifest.check_target(tmp_path / name)
     manifest.check_target(tmp_path / "real")
 
@@ -155,7 +155,7 @@ manifest.move_into_place = move_slowly
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no locks")
-def test_two_that_export_to_one_path_do_not_mix(tmp_path):
+def test_two_exports_to_one_path_do_not_mix(tmp_path):
     """File and manifest are of the same one, whoever came last."""
     package = _without_the_rest(tmp_path / "package")
     folder = tmp_path / "out"
@@ -171,7 +171,7 @@ def test_two_that_export_to_one_path_do_not_mix(tmp_path):
 
 
 def _without_the_rest(folder):
-    """A folder with as much of the package as the export above needs: the rest imports slowly."""
+    """Return a folder with the part of the package that the export above needs."""
     source = pathlib.Path(manifest.__file__).parents[1]
     files = ("files/fields", "files/io", "files/manifest", "files/word_pattern")
     for name in (*files, "export/manifest"):
@@ -201,7 +201,7 @@ while True:
 @pytest.mark.tensorflow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 def test_an_export_that_is_killed_leaves_a_whole_file(tmp_path):
-    """A real one, at moments that nobody chose."""
+    """Kill a real export at random moments."""
     folder, random = tmp_path / "out", np.random.default_rng(0)
     for _ in range(3):
         process = subprocess.Popen([sys.executable, "-c", REAL, folder], stdout=subprocess.PIPE)

@@ -21,7 +21,7 @@ def test_the_tighter_limit_counts(tmp_path):
 
 
 def model_of(size):
-    """What counts of a model with so many bytes of weights."""
+    """Return a stand-in for a model with so many bytes of weights."""
     return types.SimpleNamespace(weights=[types.SimpleNamespace(shape=(size // 4,))])
 
 

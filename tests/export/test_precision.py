@@ -29,18 +29,18 @@ def test_reduced_models_are_exported_in_float32(mixed, tmp_path):
     }  # fmt: skip
     assert report.signatures[0].outputs[0].dtype == "float32"
     assert report.max_abs_error < 1e-4
-    assert "exported in float32; the model computes in mixed_bfloat16" in report.warnings[0]
+    assert "exported in float32. The model computes in mixed_bfloat16" in report.warnings[0]
     assert keras.config.dtype_policy().name == "mixed_bfloat16"
     exact = export.load(tmp_path / "m.tflite")({"token_ids": [[3, 4, 0]]})["logits"]
     near = np.asarray(keras.ops.cast(mixed(np.array([[3, 4, 0]])), "float32"))
     assert 0 < np.abs(exact - near).max() < 0.05
 
 
-def test_models_in_float32_are_taken_as_they_are(labeler):
+def test_models_in_float32_are_not_copied(labeler):
     assert precision.convert_to_float32(labeler) is labeler
 
 
-def test_a_model_that_cannot_be_rebuilt_says_what_to_do(mixed, monkeypatch):
+def test_a_model_that_cannot_be_rebuilt_gives_advice(mixed, monkeypatch):
     monkeypatch.setattr(type(mixed), "from_config", lambda config: 1 / 0)
     with pytest.raises(export.ExportError, match="computes in mixed_bfloat16 and could not be"):
         precision.convert_to_float32(mixed)
@@ -51,7 +51,7 @@ pytestmark = pytest.mark.tensorflow
 
 
 def make_model():
-    """Of everything that is quantized: tables, heads, a feed-forward network, a dense layer."""
+    """Return a model with all layers that can be quantized."""
     model = ka.models.causal_language_model(
         70, num_layers=1, num_heads=2, hidden_dim=32, intermediate_dim=64, position="rotary"
     )
@@ -70,7 +70,7 @@ def quantized():
 def test_quantized_models_become_litert_files(quantization, tmp_path):
     model, path = quantized(), tmp_path / "model.tflite"
     report = export.to_litert(model, path, quantization=quantization)
-    assert "the model computes in int8_from_float32 and differs by" in report.warnings[0]
+    assert "The model computes in int8_from_float32 and differs by" in report.warnings[0]
     dtypes = {tensor.dtype for tensor in flatbuffer.read_graph(path).constants}
     assert ("int8" in dtypes) == (quantization is not None)
     ids = np.array([[3, 4, 5, 6]])
@@ -111,7 +111,7 @@ def test_the_copy_multiplies_with_the_numbers_of_the_quantized_kernels():
         (lambda: keras.layers.EinsumDense("abcd,dce->abe", (None, 5)), (2, 3, 4, 5)),
     ],
 )
-def test_kernels_are_what_they_mean(make, shape, mode):
+def test_dequantized_kernels_equal_their_definition(make, shape, mode):
     layer, other = make(), make()
     layer.build(shape)
     other.build(shape)
@@ -153,9 +153,9 @@ def labeler():
 @pytest.mark.parametrize(
     "to, name", [(export.to_saved_model, "model"), (export.to_litert, "model.tflite")]
 )
-def test_models_that_keep_their_memory_say_how_to_export(to, name, tmp_path):
+def test_models_with_memory_are_refused_with_advice(to, name, tmp_path):
     model = ka.attention.with_memory(labeler(), 6, batch_size=2)
-    message = r"'recurrence' \(SegmentRecurrence\) keeps what it saw.*without batch_size"
+    message = r"'recurrence' \(SegmentRecurrence\) keeps state.*without batch_size"
     with pytest.raises(export.ExportError, match=message):
         to(model, tmp_path / name)
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Smaller files: how small, how near to the model, and what is refused."""
+"""Quantized files: their size, their accuracy, and refused arguments."""
 
 import dataclasses
 
@@ -26,11 +26,13 @@ def raise_bar(monkeypatch, **bars):
     monkeypatch.setitem(QUANTIZATIONS, "int8", dataclasses.replace(INT8, **bars))
 
 
-def test_a_quantization_is_known_by_its_name():
+def test_quantizations_have_names():
     assert [get_quantization(name) for name in (None, "float16", "int8_weights", "int8")] == [
         FLOAT32, FLOAT16, INT8_WEIGHTS, INT8
     ]  # fmt: skip
-    with pytest.raises(ValueError, match="quantization='int4' is unknown. Known: None, 'float16'"):
+    with pytest.raises(
+        ValueError, match="quantization='int4' is unknown. Use one of None, 'float16'"
+    ):
         get_quantization("int4")
 
 
@@ -42,11 +44,11 @@ def test_a_quantization_is_known_by_its_name():
         ({"float32", "int8"}, INT8_WEIGHTS),
     ],
 )
-def test_constants_tell_the_quantization_of_a_file(dtypes, expected):
+def test_constants_show_the_quantization_of_a_file(dtypes, expected):
     assert find_quantization(dtypes) is expected
 
 
-def test_every_quantization_is_held_to_something():
+def test_every_quantization_has_a_limit():
     """Files are held to a tolerance, or to an agreement and a cosine on given examples."""
     for one in QUANTIZATIONS.values():
         assert (one.tolerance is None) != (one.agreement is None)
@@ -56,7 +58,7 @@ def test_every_quantization_is_held_to_something():
 
 @pytest.fixture(scope="module")
 def classifier():
-    """Wide enough that its weights are what counts; trained, so that its answers mean something."""
+    """Return a trained classifier that is wide enough for its weights to dominate the size."""
     keras.utils.set_random_seed(0)
     ids = keras.Input((None,), dtype="int32", name="token_ids")
     x = keras.layers.Embedding(500, 128)(ids)
@@ -99,17 +101,17 @@ def test_files_shrink_and_still_decide_alike(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("quantization", ["int8_weights", "int8"])
-def test_one_scale_for_a_matrix_is_for_older_runtimes(
+def test_one_scale_per_matrix_runs_in_older_runtimes(
     classifier, quantization, tmp_path, in_this_process
 ):
     x, _ = data()
-    given = {"quantization": quantization, "examples": x[:32]}
+    inputs = {"quantization": quantization, "examples": x[:32]}
     if quantization == "int8":
-        given["calibration"] = [x[:64]]
+        inputs["calibration"] = [x[:64]]
     kinds = {}
     for per_channel in (True, False):
         path = tmp_path / f"{per_channel}.tflite"
-        kinds[per_channel] = export.to_litert(classifier, path, per_channel=per_channel, **given)
+        kinds[per_channel] = export.to_litert(classifier, path, per_channel=per_channel, **inputs)
         scales = scales_of_products(path)
         assert scales == ({256, 4} if per_channel else {1})
     assert kinds[False].argmax_agreement > 0.95
@@ -121,7 +123,7 @@ def test_one_scale_for_a_matrix_is_for_older_runtimes(
 
 
 def scales_of_products(path):
-    """How many scales the weights of dense layers have."""
+    """Count the scales of the weights of dense layers."""
     details = export.load(path).interpreter.get_tensor_details()
     shapes = ([256, 128], [4, 256])
     weights = [x for x in details if x["shape"].tolist() in shapes and x["dtype"] == np.int8]
@@ -130,8 +132,8 @@ def scales_of_products(path):
 
 
 @pytest.mark.parametrize("quantization", [None, "float16"])
-def test_scales_are_of_int8(classifier, quantization, tmp_path):
-    with pytest.raises(ValueError, match="per_channel=False is about the scales of int8 weights"):
+def test_per_channel_needs_int8(classifier, quantization, tmp_path):
+    with pytest.raises(ValueError, match="per_channel=False needs int8 weights"):
         export.to_litert(
             classifier, tmp_path / "m.tflite", quantization=quantization, per_channel=False
         )
@@ -156,7 +158,7 @@ def test_float_inputs_stay_float_in_int8(tmp_path, in_this_process):
 
 
 @pytest.mark.slow
-def test_an_int8_file_that_decides_otherwise_on_real_inputs_is_refused(
+def test_an_int8_file_that_disagrees_on_examples_is_refused(
     classifier, tmp_path, monkeypatch, in_this_process
 ):
     raise_bar(monkeypatch, agreement=1.01)
@@ -165,7 +167,7 @@ def test_an_int8_file_that_decides_otherwise_on_real_inputs_is_refused(
     with pytest.raises(export.ExportError, match="decides differently from the model"):
         export.to_litert(classifier, tmp_path / "m.tflite", examples=x[:8], **settings)
     report = export.to_litert(classifier, tmp_path / "m.tflite", **settings)
-    assert any("pass examples= to see" in warning for warning in report.warnings)
+    assert any("Pass examples= to check" in warning for warning in report.warnings)
 
 
 @pytest.fixture(scope="module")
@@ -182,33 +184,33 @@ def encoder():
 
 @pytest.mark.slow
 def test_vectors_are_judged_by_their_cosine(encoder, tmp_path, in_this_process):
-    """By the largest entry this good file would be refused."""
+    """Show that the largest entry would refuse this good file."""
     x, path = data()[0][:32], tmp_path / "m.tflite"
     report = export.to_litert(encoder, path, quantization="int8", calibration=[x], examples=x)
     assert report.argmax_agreement is None and 0.95 < report.cosine < 1 and not report.warnings
     assert f"{report.cosine:.4f}" in str(report)
-    expected, found = encoder(x).numpy(), export.load(path)({"token_ids": x})["embedding"]
-    same = np.argmax(expected, -1) == np.argmax(found, -1)
+    expected, result = encoder(x).numpy(), export.load(path)({"token_ids": x})["embedding"]
+    same = np.argmax(expected, -1) == np.argmax(result, -1)
     assert same.mean() < INT8.agreement
     (parity,) = export.verify(encoder, path, x).values()
-    lengths = np.linalg.norm(expected, axis=-1) * np.linalg.norm(found, axis=-1)
-    assert parity.cosine == pytest.approx(((expected * found).sum(-1) / lengths).mean(), abs=1e-5)
+    lengths = np.linalg.norm(expected, axis=-1) * np.linalg.norm(result, axis=-1)
+    assert parity.cosine == pytest.approx(((expected * result).sum(-1) / lengths).mean(), abs=1e-5)
 
 
 @pytest.mark.slow
-def test_int8_that_turns_vectors_is_refused_with_a_way_out(
+def test_int8_that_turns_vectors_is_refused_with_advice(
     encoder, tmp_path, monkeypatch, in_this_process
 ):
     raise_bar(monkeypatch, cosine=1.01)
     x, path = data()[0][:32], tmp_path / "m.tflite"
-    given = {"quantization": "int8", "calibration": [x]}
+    inputs = {"quantization": "int8", "calibration": [x]}
     way_out = 'Use quantization="int8_weights"'
     with pytest.raises(
         export.ExportError, match=rf"other vectors .* cosine of \d\S+ with .* {way_out}"
     ):
-        export.to_litert(encoder, path, examples=x, **given)
+        export.to_litert(encoder, path, examples=x, **inputs)
     assert not list(tmp_path.iterdir())
-    (warning,) = export.to_litert(encoder, path, **given).warnings
+    (warning,) = export.to_litert(encoder, path, **inputs).warnings
     assert "gives vectors of a cosine of only " in warning and way_out in warning
     report = export.to_litert(encoder, path, quantization="int8_weights", examples=x)
     assert report.cosine > 0.99 and not report.warnings
@@ -233,16 +235,16 @@ def test_a_converter_that_crashes_is_an_error(tmp_path, new_process):
 
 
 @pytest.mark.slow
-def test_a_converter_of_its_own_process_gives_the_same_file(tmp_path, classifier):
+def test_the_converter_process_gives_the_same_file(tmp_path, classifier):
     x, _ = data()
     samples = [{"token_ids": x[i : i + 1].astype("int32")} for i in range(4)]
     point = endpoint.make_endpoint(classifier, 1, 9)
     endpoint.save_endpoints(classifier, [point], tmp_path / "m", -100.0)
     with backend.hide_stderr():
-        here = converter.convert_folder(tmp_path / "m", [point.name], "int8", samples)
-    given = {"quantization": INT8, "calibration": samples}
-    found = convert.convert_saved_model(tmp_path / "m", [point], classifier, **given)
-    assert found == adapt_to_gpu(here)
+        local = converter.convert_folder(tmp_path / "m", [point.name], "int8", samples)
+    inputs = {"quantization": INT8, "calibration": samples}
+    result = convert.convert_saved_model(tmp_path / "m", [point], classifier, **inputs)
+    assert result == adapt_to_gpu(local)
 
 
 REFUSES = """
@@ -257,15 +259,15 @@ said = {"ops": [["MatrixInverse", "labeler_1/embedding_1/Inverse"]], "reason": "
     [
         (REFUSES, r"no built-in op for MatrixInverse in layer 'embedding' \(Embedding\)"),
         ("raise OSError('no space left')", "converter could not run: OSError: no space left"),
-        ("import os; os.kill(os.getpid(), 9)", "converter was killed .* the memory was not enough"),
+        ("import os; os.kill(os.getpid(), 9)", "converter was killed .* memory ran out"),
     ],
 )
 def test_export_error_states_why_converter_failed(labeler, tmp_path, monkeypatch, script, message):
     monkeypatch.setattr(convert, "_SCRIPT", tmp_path / "script.py")
     (tmp_path / "script.py").write_text(script)
-    given = {"quantization": INT8, "calibration": []}
+    inputs = {"quantization": INT8, "calibration": []}
     with pytest.raises(export.ExportError, match=message):
-        convert.convert_saved_model(tmp_path, [endpoint.make_endpoint(labeler)], labeler, **given)
+        convert.convert_saved_model(tmp_path, [endpoint.make_endpoint(labeler)], labeler, **inputs)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -273,7 +275,7 @@ def test_calibration_must_be_finite(value, tmp_path):
     inputs = keras.Input((4,), name="x")
     model = keras.Model(inputs, keras.layers.Dense(3, name="logits")(inputs))
     calibration = [np.ones((2, 4)), np.full((2, 4), value)]
-    with pytest.raises(ValueError, match="calibration= has NaN or inf.*'x', in batch 1: expected"):
+    with pytest.raises(ValueError, match="calibration= has NaN or inf.*'x' in batch 1. Expected"):
         export.to_litert(model, tmp_path / "m.tflite", quantization="int8", calibration=calibration)
     assert not list(tmp_path.iterdir())
 
@@ -283,38 +285,38 @@ def test_calibration_must_be_finite(value, tmp_path):
     [
         (500, r"model cannot run calibration= \(token_ids \(1, 9\)\): .*500 is not in"),
         (2**40, "calibration= has numbers from 1099511627776 to 1099511627776 for the input"),
-        (0.5, "calibration= has numbers with a fraction for the input 'token_ids', which takes"),
-        (np.nan, "calibration= has NaN or infinite numbers for the input 'token_ids', which"),
+        (0.5, "calibration= has numbers with a fraction for the input 'token_ids'. Expected"),
+        (np.nan, "calibration= has NaN or infinite numbers for the input 'token_ids'. Expected"),
     ],
 )
-def test_calibration_is_what_the_model_takes(classifier, ids, message, tmp_path):
+def test_calibration_that_the_model_refuses_is_an_error(classifier, ids, message, tmp_path):
     calibration = [np.full((1, 9), ids)]
-    given = {"quantization": "int8", "calibration": calibration}
+    inputs = {"quantization": "int8", "calibration": calibration}
     with pytest.raises(ValueError, match=message):
-        export.to_litert(classifier, tmp_path / "m.tflite", **given)
+        export.to_litert(classifier, tmp_path / "m.tflite", **inputs)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_model_that_overflows_on_calibration_is_told(tmp_path):
+def test_a_model_that_overflows_on_calibration_is_refused(tmp_path):
     inputs = keras.Input((4,), name="x")
     model = keras.Model(inputs, keras.layers.Dense(3, "exponential", name="y")(inputs))
-    given = {"quantization": "int8", "calibration": [np.full((1, 4), 1e30)]}
+    arguments = {"quantization": "int8", "calibration": [np.full((1, 4), 1e30)]}
     model.layers[-1].kernel.assign(np.ones((4, 3)))
-    with pytest.raises(ValueError, match="gives infinite numbers in 'y' for calibration="):
-        export.to_litert(model, tmp_path / "m.tflite", **given)
+    with pytest.raises(ValueError, match="returns infinite numbers in 'y' for calibration="):
+        export.to_litert(model, tmp_path / "m.tflite", **arguments)
 
 
 @pytest.mark.slow
 def test_a_full_int8_file_of_floats_is_refused(classifier, tmp_path, monkeypatch):
-    """What the converter makes of ranges that are NaN."""
+    """Simulate a conversion with ranges that are NaN."""
     x, _ = data()
     weights_only = converter.convert_folder
 
-    def run(folder, signatures, model, samples, **settings):
+    def run(folder, signatures, model, samples, per_channel):
         return weights_only(folder, signatures, "int8_weights")
 
-    monkeypatch.setattr(convert, "_convert_apart", run)
-    given = {"quantization": "int8", "calibration": [x[:8]]}
+    monkeypatch.setattr(convert, "_convert_in_process", run)
+    inputs = {"quantization": "int8", "calibration": [x[:8]]}
     with pytest.raises(export.ExportError, match="no range for the activations, and left them in"):
-        export.to_litert(classifier, tmp_path / "m.tflite", **given)
+        export.to_litert(classifier, tmp_path / "m.tflite", **inputs)
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""LiteRT files of Keras's recurrent layers: what runs, and whether errors say what would."""
+"""LiteRT files of Keras's recurrent layers, and the advice in errors."""
 
 import re
 
@@ -42,10 +42,10 @@ def make_model(name, length=None, **options):
 )
 def test_the_advice_works(name, tmp_path):
     path = tmp_path / "model.tflite"
-    with pytest.raises(export.ExportError, match="pass batch_size=1 and leave sequence_length out"):
+    with pytest.raises(export.ExportError, match="Pass batch_size=1 and leave sequence_length out"):
         export.to_litert(make_model(name), path)
     assert export.to_litert(make_model(name), path, batch_size=1).max_abs_error < 1e-5
-    advice = "leave sequence_length out, or build the layer with unroll=True on a keras.Input"
+    advice = "Leave sequence_length out, or build the layer with unroll=True on a keras.Input"
     with pytest.raises(export.ExportError, match=re.escape(advice)):
         export.to_litert(make_model(name), path, batch_size=1, sequence_length=5)
     report = export.to_litert(make_model(name, length=5, unroll=True), path)
@@ -66,5 +66,5 @@ def test_classifiers_of_tokens_run_with_both_sizes_fixed(name, mask_zero, tmp_pa
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [{}, {"batch_size": 1}])
 def test_sequences_of_pictures_go_to_a_saved_model(sizes, tmp_path):
-    with pytest.raises(export.ExportError, match="5 axes or more: export with to_saved_model"):
+    with pytest.raises(export.ExportError, match="5 axes or more. Use to_saved_model"):
         export.to_litert(make_model("ConvLSTM2D"), tmp_path / "model.tflite", **sizes)

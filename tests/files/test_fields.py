@@ -1,4 +1,4 @@
-"""What a JSON object says is checked, field by field."""
+"""The fields of a JSON object are checked."""
 
 import math
 
@@ -71,7 +71,7 @@ def test_errors_name_the_field_and_its_invalid_value(read, value, message):
 
 
 @pytest.mark.parametrize("content", ["[]", "null", '"text"', "7"])
-def test_a_file_that_holds_no_object(tmp_path, content):
+def test_a_file_without_an_object_is_refused(tmp_path, content):
     (tmp_path / "a.json").write_text(content)
     with pytest.raises(ValueError, match=r"a.json: it holds .*: expected an object, {...}"):
         Fields.read(tmp_path / "a.json")

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, JSON that is damaged, and names that lead out of a folder."""
+"""Writing complete files, damaged JSON, and names that lead out of a folder."""
 
 import contextlib
 import errno
@@ -26,8 +26,8 @@ def test_failed_write_leaves_only_the_old_file(tmp_path, monkeypatch):
     assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"old"]
 
 
-def test_two_that_write_at_once_do_not_meet(tmp_path, monkeypatch):
-    """Each has an unfinished file of its own: the last to finish wins, whole."""
+def test_concurrent_writers_do_not_interfere(tmp_path, monkeypatch):
+    """Check that each writer has its own unfinished file, and that the last one wins."""
     path, replace = tmp_path / "a.json", os.replace
 
     def interrupted(unfinished, target):
@@ -53,28 +53,28 @@ def test_two_that_write_at_once_do_not_meet(tmp_path, monkeypatch):
         (b"9" * 5000, "Exceeds the limit"),
     ],
 )
-def test_json_that_is_damaged_names_its_file(tmp_path, content, message):
+def test_errors_of_damaged_json_name_the_file(tmp_path, content, message):
     path = tmp_path / "a.json"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=f"a.json is not valid JSON: .*{message}"):
         files.read_json(path)
 
 
-def test_json_may_begin_with_the_mark_of_its_encoding(tmp_path):
+def test_json_may_start_with_a_byte_order_mark(tmp_path):
     path = tmp_path / "x.json"
     path.write_text('{"a": 1}', encoding="utf-8-sig")
     assert files.read_json(path) == {"a": 1}
 
 
-def test_json_of_any_kind(tmp_path):
+def test_json_values_of_any_type_are_read(tmp_path):
     for content in ({"a": [1, {"b": []}]}, [], None, "text", 1.5):
         files.write_json(tmp_path / "a.json", content)
         assert files.read_json(tmp_path / "a.json") == content
     assert files.parse_json(json.dumps([[]] * 1000)) == [[]] * 1000
 
 
-def test_errors_of_several_say_which():
-    ends = iter([])  # nothing is read ahead
+def test_errors_number_the_input():
+    ends = iter([])  # inputs are read one at a time
     numbers = files.number_errors("Text", ["1", "2", "x"], lambda text: next(ends, int(text)))
     assert (next(numbers), next(numbers)) == (1, 2)
     with pytest.raises(ValueError, match="^Text 3: invalid literal .* 'x'"):
@@ -88,7 +88,7 @@ def test_read_bytes_refuses_missing_files_folders_and_invalid_names(tmp_path):
         files.read_bytes(tmp_path / "gone")
     with pytest.raises(IsADirectoryError, match="is a folder: expected a file"):
         files.read_bytes(tmp_path)
-    with pytest.raises(ValueError, match=r"a\\x00b' is no name of a file"):
+    with pytest.raises(ValueError, match=r"a\\x00b' is not a valid file name"):
         files.read_bytes("a\0b")
 
 
@@ -97,7 +97,7 @@ def test_read_bytes_refuses_missing_files_folders_and_invalid_names(tmp_path):
     ["/etc/passwd", "../words.txt", "a/words.txt", "a\\words.txt", "C:words.txt", "..", ".", ""]
     + ["a\0", None, 5, True, ["words.txt"], {"a": 1}, "/" * 10_000],
 )  # fmt: skip
-def test_names_are_plain(tmp_path, name):
+def test_names_with_a_path_are_refused(tmp_path, name):
     with pytest.raises(
         ValueError, match="^manifest: words is .*: expected the plain name"
     ) as error:
@@ -105,7 +105,7 @@ def test_names_are_plain(tmp_path, name):
     assert len(str(error.value)) < 200
 
 
-def test_links_do_not_lead_out(tmp_path):
+def test_links_out_of_the_folder_are_refused(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
     (tmp_path / "secret").write_text("s")
@@ -115,7 +115,7 @@ def test_links_do_not_lead_out(tmp_path):
     (folder / "within").symlink_to("words.txt")
     with pytest.raises(ValueError, match="'out', a link that leads out of .*folder"):
         files.path_inside(folder, "out", "manifest: words")
-    with pytest.raises(ValueError, match="'around', a link that leads nowhere"):
+    with pytest.raises(ValueError, match="'around', a broken link"):
         files.path_inside(folder, "around", "manifest: words")
     assert files.path_inside(folder, "within", "manifest: words").read_text() == "w"
     (tmp_path / "alias").symlink_to(folder)  # the folder itself may be a link
@@ -135,7 +135,7 @@ def write(path, text):
     (path / "a").write_text(text)
 
 
-def test_a_new_file_takes_its_place_and_makes_its_folders(tmp_path):
+def test_a_new_file_is_moved_into_new_folders(tmp_path):
     path = tmp_path / "deep" / "down" / "m.bin"
     with replacing(path) as new:
         assert new.name == "m.bin" and not path.exists()
@@ -145,7 +145,7 @@ def test_a_new_file_takes_its_place_and_makes_its_folders(tmp_path):
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_a_failure_leaves_what_was_there(tmp_path, error):
+def test_a_failure_leaves_the_old_file(tmp_path, error):
     path = tmp_path / "m"
     write(path, "old")
     with pytest.raises(error), replacing(path) as new:
@@ -165,7 +165,7 @@ def test_a_folder_replaces_a_folder(tmp_path):
     assert (path / "a").read_text() == "new" and os.listdir(tmp_path) == ["m"]
 
 
-def test_a_folder_comes_back_when_the_last_move_fails(tmp_path, monkeypatch):
+def test_a_folder_is_restored_if_the_last_move_fails(tmp_path, monkeypatch):
     path = tmp_path / "m"
     write(path, "old")
     rename = os.rename
@@ -181,13 +181,13 @@ def test_a_folder_comes_back_when_the_last_move_fails(tmp_path, monkeypatch):
     assert (path / "a").read_text() == "old" and os.listdir(tmp_path) == ["m"]
 
 
-def test_names_may_be_long(tmp_path):
+def test_long_names_are_accepted(tmp_path):
     with replacing(tmp_path / ("m" * 255)) as new:
         new.write_text("new")
     assert os.listdir(tmp_path) == ["m" * 255]
 
 
-def test_an_old_folder_comes_back_although_the_next_one_fails(tmp_path):
+def test_an_old_folder_is_restored_although_the_next_write_fails(tmp_path):
     left = tmp_path / ".m.abcdefgh.unfinished"
     write(left / ".previous", "old")
     with pytest.raises(ValueError), replacing(tmp_path / "m"):
@@ -195,7 +195,7 @@ def test_an_old_folder_comes_back_although_the_next_one_fails(tmp_path):
     assert (tmp_path / "m" / "a").read_text() == "old" and os.listdir(tmp_path) == ["m"]
 
 
-def test_who_works_beside_is_left_alone(tmp_path):
+def test_workplaces_of_running_processes_are_kept(tmp_path):
     with (
         files.make_workplace(tmp_path / "m") as first,
         files.make_workplace(tmp_path / "m") as second,
@@ -209,7 +209,7 @@ def test_who_works_beside_is_left_alone(tmp_path):
 
 @pytest.mark.skipif(files.fcntl is None, reason="no locks")
 @pytest.mark.parametrize("step", ["open", "lock"])
-def test_leftovers_that_another_process_removes_meanwhile_are_skipped(tmp_path, monkeypatch, step):
+def test_leftovers_removed_by_another_process_are_skipped(tmp_path, monkeypatch, step):
     leftover = tmp_path / f".m.01234567{files.UNFINISHED}"
     leftover.mkdir()
     module, name = {"open": (files.os, "open"), "lock": (files.fcntl, "flock")}[step]

@@ -1,4 +1,4 @@
-"""The manifest of a folder: what is in it, who writes it when, and preprocessors read from it."""
+"""The manifest of a folder, its writers, and preprocessors read from it."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from keras_attention.files import manifest
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("{", " is not valid JSON: .* Mend or remove it"),
+        ("{", " is not valid JSON: .* Fix or remove it"),
         ("", " is not valid JSON"),
         (b"\xff", " is not valid JSON: 'utf-8' codec"),
         ("[" * 100_000, " is not valid JSON: it is nested too deeply"),
@@ -31,7 +31,7 @@ from keras_attention.files import manifest
         ),
     ],
 )
-def test_a_manifest_of_something_else_is_told(tmp_path, content, message):
+def test_a_manifest_of_another_kind_is_refused(tmp_path, content, message):
     (tmp_path / "manifest.json").write_bytes(
         content if type(content) is bytes else content.encode()
     )
@@ -39,7 +39,7 @@ def test_a_manifest_of_something_else_is_told(tmp_path, content, message):
         manifest.read_manifest(tmp_path)
 
 
-def test_no_manifest_says_nothing(tmp_path):
+def test_a_missing_manifest_is_empty(tmp_path):
     assert manifest.read_manifest(tmp_path) == {}
 
 
@@ -54,7 +54,7 @@ for i in range(40):
 """
 
 
-def test_writers_do_not_lose_what_others_wrote(tmp_path):
+def test_concurrent_writers_keep_all_entries(tmp_path):
     folder, names = tmp_path / "model", ["a", "b", "c"]
     folder.mkdir()
     processes = [
@@ -77,7 +77,7 @@ def test_writers_do_not_lose_what_others_wrote(tmp_path):
 
 
 def _without_the_rest(folder):
-    """A folder with the package as far as the manifest needs it; the rest takes long to import."""
+    """Make a folder with only the modules that the manifest needs, for a quick import."""
     source = pathlib.Path(manifest.__file__).parent
     package = folder / "keras_attention" / "files"
     if not package.exists():
@@ -97,7 +97,7 @@ def make_folder(folder):
     manifest.record_files(folder, "words.txt", "saved", labels=["A"])
 
 
-def test_files_are_noted_with_their_digests(tmp_path):
+def test_files_are_recorded_with_their_digests(tmp_path):
     make_folder(tmp_path / "model")
     content = manifest.read_manifest(tmp_path / "model")
     assert content["labels"] == ["A"] and set(content["files"]) == {"words.txt", "saved"}
@@ -115,10 +115,12 @@ def test_check_unchanged_refuses_modified_files(tmp_path):
     for name in ("words.txt", "saved"):
         manifest.check_unchanged(folder / name)
     (folder / "words.txt").write_text("b\na\n")
-    with pytest.raises(ValueError, match=f"{folder}/words.txt is not what it was when .*json was"):
+    with pytest.raises(
+        ValueError, match=f"{folder}/words.txt differs from the file that .*json desc"
+    ):
         manifest.check_unchanged(folder / "words.txt")
     (folder / "saved" / "part").rename(folder / "saved" / "other")
-    with pytest.raises(ValueError, match="take the sha256 of saved out of the manifest"):
+    with pytest.raises(ValueError, match="remove the sha256 of saved from the manifest"):
         manifest.check_unchanged(folder / "saved")
     manifest.record_files(folder, "words.txt")
     manifest.check_unchanged(folder / "words.txt")
@@ -127,7 +129,7 @@ def test_check_unchanged_refuses_modified_files(tmp_path):
 @pytest.mark.parametrize(
     "content", [None, "{", '{"files": ["a.js"]}', '{"files": {"a": {}}}', "{}"]
 )
-def test_files_that_no_manifest_knows_pass(tmp_path, content):
+def test_files_without_an_entry_pass(tmp_path, content):
     (tmp_path / "a").touch()
     if content is not None:
         (tmp_path / "manifest.json").write_text(content)
@@ -140,7 +142,7 @@ LINES = ["the cat sat", "the cats sit", "a cat, the mat"] * 3
 
 
 def save(kind, folder):
-    """A preprocessor in `folder`, and its class."""
+    """Save a preprocessor in `folder`, and return its class."""
     if kind == "tagger":
         made = ka.data.TaggerPreprocessor.build(SENTENCES)
     elif kind == "classifier":
@@ -219,12 +221,12 @@ def test_load_refuses_invalid_preprocessing_in_the_manifest(tmp_path, kind, plac
 
 
 @pytest.mark.parametrize("content", [b"[]", b"null", b'"x"', b"", b"\xff", b"[" * 10**5, b"{}"])
-def test_a_manifest_that_is_none(tmp_path, content):
+def test_invalid_manifests_are_refused(tmp_path, content):
     preprocessor = save("tagger", tmp_path)
     (tmp_path / "manifest.json").write_bytes(content)
     with pytest.raises(ValueError, match="manifest.json"):
         preprocessor.load(tmp_path)
-    if content != b"{}":  # nor is it written over
+    if content != b"{}":  # and it is not overwritten
         with pytest.raises(ValueError, match="manifest.json"):
             save("tagger", tmp_path)
 
@@ -249,7 +251,7 @@ def test_a_manifest_that_is_none(tmp_path, content):
         ("subwords", "target.model", b"no model"),
     ],
 )
-def test_damaged_vocabularies_are_named(tmp_path, kind, name, content):
+def test_errors_name_damaged_vocabularies(tmp_path, kind, name, content):
     preprocessor = save(kind, tmp_path)
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=name):
@@ -259,8 +261,8 @@ def test_damaged_vocabularies_are_named(tmp_path, kind, name, content):
         preprocessor.load(tmp_path)
 
 
-def test_damaged_subwords_never_pass_unseen(tmp_path):
-    """A flipped bit in each part of the file is an error that names it, or it is still a model."""
+def test_damaged_subwords_are_detected(tmp_path):
+    """Flip a bit in each part of the file: loading names the file, or succeeds."""
     preprocessor = save("subwords", tmp_path)
     path = tmp_path / "target.model"
     content, refused = path.read_bytes(), 0
@@ -274,7 +276,7 @@ def test_damaged_subwords_never_pass_unseen(tmp_path):
     assert refused > 10
 
 
-def test_words_have_an_end():
+def test_lengths_are_limited():
     with pytest.raises(ValueError, match="word_length=1000000000.* of at most 1024"):
         ka.data.TaggerPreprocessor.build(SENTENCES, word_length=10**9)
     with pytest.raises(ValueError, match="maximum_length=1000000000000.* of at most 1048576"):

@@ -1,4 +1,4 @@
-"""The words of a text: in every script, and the same in each language of an app."""
+"""The words of a text in all scripts, equal in every programming language."""
 
 import ctypes
 import ctypes.util
@@ -14,7 +14,7 @@ import keras_attention as ka
 from keras_attention.data.tokenizers.vocabulary import find_words
 from keras_attention.files.word_pattern import word_pattern
 
-WORDS = {  # text: its words, separated by "|"
+WORDS = {  # {text: words separated by "|"}
     "Wait... it's 3.5%!": "Wait|...|it's|3.5|%|!",
     "snake_case a@b.org don’t -x- ==== #tag": "snake_case|a@b.org|don’t|-|x|-|====|#|tag",
     "हिन्दी भाषा अच्छी है": "हिन्दी|भाषा|अच्छी|है",
@@ -48,7 +48,7 @@ def test_words_keep_marks_and_joiners(text, words):
     assert ka.data.split_words(text) == [word for word in words.split("|") if word]
 
 
-def test_the_plain_find_all_gives_words():
+def test_findall_returns_words():
     pattern = word_pattern()
     for text in WORDS:
         assert re.findall(pattern, text) == [word for word, _ in find_words(text, pattern)]
@@ -56,13 +56,13 @@ def test_the_plain_find_all_gives_words():
 
 
 def write_texts(characters, count=200):
-    """Texts in which each character is repeated, at the end of a word, and inside of one."""
+    """Write texts with each character repeated, at the end of a word, and inside a word."""
     samples = [f"{c}{c} a{c} b{c}c {c}" for c in characters]
     return ["\n".join(samples[i : i + count]) for i in range(0, len(samples), count)]
 
 
 def list_characters(plain):
-    """Assigned characters that are no CJK or Hangul; with `plain` no marks or formats either."""
+    """List assigned characters except CJK and Hangul, and with `plain` except marks and formats."""
     without = ("Cn", "Co", "Cs", *("Mn", "Mc", "Me", "Cf", "Zs") * plain)
     numbers = (
         *range(0x3400),
@@ -75,7 +75,7 @@ def list_characters(plain):
 
 
 @pytest.mark.slow
-def test_plain_characters_are_split_as_the_classes_of_python_say():
+def test_plain_characters_are_split_like_python_classes():
     python = r"\w+(?:[-'’.,:@/]\w+)*|([^\w\s])\1*"
     for text in write_texts(list_characters(plain=True)):
         words = [match[0] for match in re.finditer(python, text)]
@@ -88,8 +88,8 @@ def split_in_node(folder, patterns, texts):
         "console.log(JSON.stringify(patterns.map(pattern =>"
         "    texts.map(text => text.match(new RegExp(pattern, 'gu')) ?? []))));"
     )
-    given = json.dumps({"patterns": patterns, "texts": texts})
-    return json.loads(run([need("node"), "-e", program], given))
+    stdin = json.dumps({"patterns": patterns, "texts": texts})
+    return json.loads(run([need("node"), "-e", program], stdin))
 
 
 JAVA = """
@@ -113,7 +113,7 @@ class Split {
 
 
 def split_in_java(folder, patterns, texts):
-    """Java's expressions, which are Kotlin's on a computer."""
+    """Split texts in Java, whose expressions Kotlin uses on a computer."""
     (folder / "Split.java").write_text(JAVA)
     (folder / "patterns").write_text("\0".join(patterns), "utf-8")
     (folder / "texts").write_text("\0".join(texts), "utf-8")
@@ -123,12 +123,12 @@ def split_in_java(folder, patterns, texts):
         folder,
     )
     lines = (folder / "words").read_bytes().decode("utf-8").split("\0\n")
-    found = [line.split("\0") for line in lines[:-1]]
-    return [found[i : i + len(texts)] for i in range(0, len(found), len(texts))]
+    actual = [line.split("\0") for line in lines[:-1]]
+    return [actual[i : i + len(texts)] for i in range(0, len(actual), len(texts))]
 
 
 def split_in_icu(folder, patterns, texts):
-    """ICU's expressions, which are Swift's `NSRegularExpression`, and Kotlin's on Android."""
+    """Split texts with ICU, which Swift's `NSRegularExpression` and Kotlin on Android use."""
     name = ctypes.util.find_library("icui18n")
     if not name:
         pytest.skip("ICU is not installed.")
@@ -138,7 +138,7 @@ def split_in_icu(folder, patterns, texts):
     }
     call["open"].restype = ctypes.c_void_p
     error = ctypes.c_int(0)
-    found = []
+    actual = []
     for pattern in patterns:
         units = pattern.encode("utf-16-le")
         code = ctypes.c_void_p(call["open"](units, len(units) // 2, 0, None, ctypes.byref(error)))
@@ -150,8 +150,8 @@ def split_in_icu(folder, patterns, texts):
                 start, end = (call[f](code, 0, ctypes.byref(error)) for f in ("start", "end"))
                 words.append(units[2 * start : 2 * end].decode("utf-16-le"))
             assert error.value <= 0, error
-            found.append(words)
-    return [found[i : i + len(texts)] for i in range(0, len(found), len(texts))]
+            actual.append(words)
+    return [actual[i : i + len(texts)] for i in range(0, len(actual), len(texts))]
 
 
 def need(program):
@@ -160,9 +160,9 @@ def need(program):
     return path
 
 
-def run(command, given, folder=None):
+def run(command, stdin, folder=None):
     done = subprocess.run(
-        command, input=given, cwd=folder, capture_output=True, text=True, encoding="utf-8"
+        command, input=stdin, cwd=folder, capture_output=True, text=True, encoding="utf-8"
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -172,8 +172,8 @@ def run(command, given, folder=None):
 @pytest.mark.parametrize("split", [split_in_node, split_in_java, split_in_icu])
 def test_other_languages_find_the_same_words(split, tmp_path):
     patterns = [word_pattern()]
-    # No NUL, which separates texts here.
+    # NUL separates texts.
     texts = [text for text in WORDS if text.strip()] + write_texts(list_characters(False)[1:])
-    found = split(tmp_path, patterns, texts)
-    for pattern, words in zip(patterns, found, strict=True):
+    actual = split(tmp_path, patterns, texts)
+    for pattern, words in zip(patterns, actual, strict=True):
         assert words == [re.findall(pattern, text) for text in texts]

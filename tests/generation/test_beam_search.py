@@ -5,7 +5,7 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
-from keras_attention.core.padding import Padding
+from keras_attention.core.special_ids import Padding
 from tests.generation.toy import Toy
 
 G = ka.generation
@@ -20,7 +20,7 @@ def toy():
 
 
 def ranked(toy, prompt, alpha, ends, length=LENGTH, source=(), fits=lambda text: True):
-    """All sequences with their totals, best first."""
+    """Return all sequences with their totals, best first."""
     texts = [text for text in toy.all_sequences(length, ends) if fits(text)]
     totals = [toy.total(prompt, text, source) / ((5 + len(text)) / 6) ** alpha for text in texts]
     order = np.argsort(-np.array(totals), kind="stable")
@@ -33,16 +33,16 @@ def ranked(toy, prompt, alpha, ends, length=LENGTH, source=(), fits=lambda text:
 def test_a_beam_that_holds_all_finds_the_best_of_all(seed, alpha, ends):
     toy = Toy(V, seed)
     beam = G.Beam(V**LENGTH, length_penalty=alpha, num_return_sequences=5)
-    found = G.generate(toy, PROMPTS, LENGTH, beam, end_token_id=ends or None, return_scores=True)
-    assert found.ids.shape == found.scores.shape == (3, 5, LENGTH)
-    for prompt, ids, totals in zip(PROMPTS, found.ids, found.totals, strict=True):
+    result = G.generate(toy, PROMPTS, LENGTH, beam, end_token_id=ends or None, return_scores=True)
+    assert result.ids.shape == result.scores.shape == (3, 5, LENGTH)
+    for prompt, ids, totals in zip(PROMPTS, result.ids, result.totals, strict=True):
         expected = ranked(toy, prompt, alpha, ends)[:5]
         np.testing.assert_allclose(totals, [total for _, total in expected], atol=1e-5)
         assert ids.tolist() == [text for text, _ in expected]
 
 
 def by_hand(toy, prompt, wide, alpha, ends, length):
-    """The beam search that `Beam` describes, for one row, with lists; it never stops early."""
+    """Run the beam search of `Beam` for one row with lists, without an early stop."""
     beam, ended = [((), 0.0)], []
     for size in range(1, length + 1):
         longer = [
@@ -62,10 +62,10 @@ def by_hand(toy, prompt, wide, alpha, ends, length):
 @pytest.mark.parametrize(
     ("wide", "ends", "alpha"), [(2, (2,), 0.7), (3, (2,), 0.7), (2, (1, 3), 4.0), (1, (1, 2), 4.0)]
 )
-def test_a_narrow_beam_is_what_it_says(toy, wide, ends, alpha):
+def test_a_narrow_beam_equals_its_definition(toy, wide, ends, alpha):
     beam = G.Beam(wide, length_penalty=alpha, num_return_sequences=min(wide, 2))
-    found = G.generate(toy, PROMPTS, 6, beam, end_token_id=ends, return_scores=True)
-    ids, totals = found.ids.reshape(3, -1, 6), found.totals.reshape(3, -1)
+    result = G.generate(toy, PROMPTS, 6, beam, end_token_id=ends, return_scores=True)
+    ids, totals = result.ids.reshape(3, -1, 6), result.totals.reshape(3, -1)
     for prompt, rows, scores in zip(PROMPTS, ids, totals, strict=True):
         expected = by_hand(toy, prompt, wide, alpha, ends, 6)[: min(wide, 2)]
         np.testing.assert_allclose(scores, [total for _, total in expected], atol=1e-5)
@@ -73,7 +73,7 @@ def test_a_narrow_beam_is_what_it_says(toy, wide, ends, alpha):
 
 
 @pytest.mark.slow
-def test_a_batch_gives_what_its_rows_give(toy):
+def test_a_batch_equals_its_rows(toy):
     beam = G.Beam(2, length_penalty=1.0, num_return_sequences=2)
     together = G.generate(toy, PROMPTS, 4, beam, end_token_id=2)
     alone = [G.generate(toy, [prompt], 4, beam, end_token_id=2) for prompt in PROMPTS]
@@ -90,32 +90,32 @@ def test_a_beam_of_one_is_greedy(toy):
 
 def test_totals_are_the_scores_by_the_length_of_each(toy):
     beam = G.Beam(3, length_penalty=2.0, num_return_sequences=3)
-    found = G.generate(toy, PROMPTS, 5, beam, end_token_id=2, return_scores=True)
-    lengths = (found.ids != 0).sum(-1)
-    expected = found.scores.sum(-1) / ((5 + lengths) / 6) ** 2.0
+    result = G.generate(toy, PROMPTS, 5, beam, end_token_id=2, return_scores=True)
+    lengths = (result.ids != 0).sum(-1)
+    expected = result.scores.sum(-1) / ((5 + lengths) / 6) ** 2.0
     assert len(set(lengths.ravel().tolist())) > 1
-    np.testing.assert_allclose(found.totals, expected, atol=1e-5)
+    np.testing.assert_allclose(result.totals, expected, atol=1e-5)
 
 
 def test_every_beam_reads_its_source():
     toy = Toy(V, has_source=True)
     sources = [[3, 1], [2]]
     beam = G.Beam(V**3, num_return_sequences=2)
-    found = G.generate(toy, sources, 3, beam, start_token_id=1, end_token_id=2)
-    for source, ids in zip(sources, found.tolist(), strict=True):
+    result = G.generate(toy, sources, 3, beam, start_token_id=1, end_token_id=2)
+    for source, ids in zip(sources, result.tolist(), strict=True):
         expected = ranked(toy, [1], 0.0, (2,), 3, source)[:2]
         assert ids == [text for text, _ in expected]
 
 
 def test_constraints_cut_off_sequences_and_change_no_total(toy):
-    """A beam may end where nothing is allowed, without an END: END here is no second token 3."""
+    """Forbid every token of a beam, which ends without an END: it would be a second 3."""
     constraints = dict(no_repeat_ngram_size=1, min_new_tokens=1)
     beam = G.Beam(V**LENGTH, num_return_sequences=4)
-    found = G.generate(toy, [[1]], LENGTH, beam, end_token_id=2, return_scores=True, **constraints)
-    # After 1 only 2 and 3 are new, and 2, END, may not come first; nor may anything after 3, 2.
-    assert found.ids[0].tolist() == [[3, 2, 0, 0], *[[0] * 4] * 3]
-    assert found.totals[0, 1:].tolist() == [-np.inf] * 3
-    np.testing.assert_allclose(found.totals[0, 0], toy.total([1], (3, 2)), atol=1e-5)
+    result = G.generate(toy, [[1]], LENGTH, beam, end_token_id=2, return_scores=True, **constraints)
+    # After 1 only 2 and 3 are new. 2 is END and may not come first. Nothing may follow 3, 2.
+    assert result.ids[0].tolist() == [[3, 2, 0, 0], *[[0] * 4] * 3]
+    assert result.totals[0, 1:].tolist() == [-np.inf] * 3
+    np.testing.assert_allclose(result.totals[0, 0], toy.total([1], (3, 2)), atol=1e-5)
     stuck = G.generate(toy, [[1]], LENGTH, beam, no_repeat_ngram_size=1, return_scores=True)
     assert stuck.ids[0, :2].tolist() in ([[2, 3, 0, 0], [3, 2, 0, 0]], [[3, 2, 0, 0], [2, 3, 0, 0]])
     totals = sorted((toy.total([1], text) for text in ((2, 3), (3, 2))), reverse=True)
@@ -132,17 +132,17 @@ def test_constraints_cut_off_sequences_and_change_no_total(toy):
 )
 def test_constraints_that_are_the_same_for_all_rows(toy, constraints, fits):
     beam = G.Beam(V**LENGTH, num_return_sequences=3)
-    found = G.generate(
+    result = G.generate(
         toy, PROMPTS, LENGTH, beam, end_token_id=2, return_scores=True, **constraints
     )
-    for prompt, ids, totals in zip(PROMPTS, found.ids, found.totals, strict=True):
+    for prompt, ids, totals in zip(PROMPTS, result.ids, result.totals, strict=True):
         expected = ranked(toy, prompt, 0.0, (2,), fits=fits)[:3]
         np.testing.assert_allclose(totals, [total for _, total in expected], atol=1e-5)
         assert ids.tolist() == [text for text, _ in expected]
 
 
 class Fixed:
-    """A decoder whose logits depend on the last token alone, by a table given here."""
+    """A decoder whose logits are a table, indexed by the last token."""
 
     has_source, state_names, padding = False, frozenset(), Padding()
     encoder = model = None
@@ -165,33 +165,33 @@ class Fixed:
 
 
 def test_finished_beams_stay_fixed_and_tiny_probabilities_differ():
-    """A search that goes on from END would score [2, ...]; a log of a softmax is -inf for both."""
+    """Refuse [2, ...] after END, although a log of a softmax is -inf for both."""
     very_bad = -300.0
     table = np.full((5, 5), very_bad)
-    table[1] = [very_bad, very_bad, 0.0, -0.1, very_bad]  # 2 is END, and what comes first
+    table[1] = [very_bad, very_bad, 0.0, -0.1, very_bad]  # 2 is END, and comes first
     table[2] = [very_bad, very_bad, -50.0, -50.0, -50.0]
     table[3] = [very_bad, very_bad, very_bad, -250.0, -251.0]
     table[4] = [0.0, 0.0, 0.0, 0.0, 0.0]
     model = Fixed(table)
     beam = G.Beam(3, num_return_sequences=3)
-    found = G.generate(model, [[1]], 2, beam, end_token_id=2, return_scores=True, padding_id=None)
+    result = G.generate(model, [[1]], 2, beam, end_token_id=2, return_scores=True, padding_id=None)
     first = np.log(np.exp([0.0, -0.1]).sum())
-    assert found.ids[0].tolist() == [[2, 0], [3, 3], [3, 4]]
-    np.testing.assert_allclose(found.totals[0, 0], -first, atol=1e-6)
+    assert result.ids[0].tolist() == [[2, 0], [3, 3], [3, 4]]
+    np.testing.assert_allclose(result.totals[0, 0], -first, atol=1e-6)
     second = np.log1p(np.exp(-1.0))
-    np.testing.assert_allclose(found.totals[0, 1], -0.1 - first - second, atol=1e-5)
-    np.testing.assert_allclose(found.totals[0, 2], -1.1 - first - second, atol=1e-5)
+    np.testing.assert_allclose(result.totals[0, 1], -0.1 - first - second, atol=1e-5)
+    np.testing.assert_allclose(result.totals[0, 2], -1.1 - first - second, atol=1e-5)
 
 
-def test_an_end_that_is_sure_is_taken_at_once():
+def test_a_certain_end_is_chosen_at_once():
     table = np.zeros((4, 4))
     table[:, 2] = 30.0
-    found = G.generate(Fixed(table), [[1], [3]], 5, G.Beam(2), end_token_id=2)
-    assert found.tolist() == [[2, 0, 0, 0, 0]] * 2
+    result = G.generate(Fixed(table), [[1], [3]], 5, G.Beam(2), end_token_id=2)
+    assert result.tolist() == [[2, 0, 0, 0, 0]] * 2
 
 
 def test_length_penalty_uses_the_length_of_each_beam():
-    """A penalty by the step, the same for all beams, would leave the order as it is without one."""
+    """Exclude a penalty by the step, which would not change the order."""
     table = np.full((4, 4), -20.0)
     table[1] = [-20.0, -20.0, 0.0, -0.05]  # END now is a little better than 3
     table[3] = [-20.0, -20.0, -20.0, 3.0]  # after which all is sure
@@ -202,17 +202,17 @@ def test_length_penalty_uses_the_length_of_each_beam():
     assert orders == [[[2, 0, 0, 0], [3, 3, 3, 3]], [[3, 3, 3, 3], [2, 0, 0, 0]]]
 
 
-def test_a_beam_goes_on_beside_as_many_ends_as_there_are():
-    """Both ENDs are more probable than 3, but the penalty is for what is long."""
+def test_a_beam_stays_full_beside_all_ends():
+    """Both ENDs are more probable than 3, but the penalty prefers long sequences."""
     table = np.tile([-20.0, 2.0, 1.9, 1.5], (4, 1))
-    found = G.generate(Fixed(table), [[3]], 3, G.Beam(1, 5.0), end_token_id=(1, 2))
-    assert found.tolist() == [[3, 3, 1]]
+    result = G.generate(Fixed(table), [[3]], 3, G.Beam(1, 5.0), end_token_id=(1, 2))
+    assert result.tolist() == [[3, 3, 1]]
 
 
-def test_a_beam_wider_than_the_vocabulary_returns_what_there_is():
+def test_a_beam_may_be_wider_than_the_vocabulary():
     toy = Toy(V)
     beam = G.Beam(9, num_return_sequences=9)
-    found = G.generate(toy, [[1]], 1, beam, return_scores=True)
-    assert [row[0] for row in found.ids[0].tolist()][3:] == [0] * 6
-    assert sorted(found.ids[0, :3, 0].tolist()) == [1, 2, 3]
-    assert np.isinf(found.totals[0, 3:]).all() and np.isfinite(found.totals[0, :3]).all()
+    result = G.generate(toy, [[1]], 1, beam, return_scores=True)
+    assert [row[0] for row in result.ids[0].tolist()][3:] == [0] * 6
+    assert sorted(result.ids[0, :3, 0].tolist()) == [1, 2, 3]
+    assert np.isinf(result.totals[0, 3:]).all() and np.isfinite(result.totals[0, :3]).all()

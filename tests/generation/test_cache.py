@@ -1,4 +1,4 @@
-"""Token by token with a cache is what the whole text gives: for every part that can, to 1e-5."""
+"""Decoding with a cache equals one pass over the whole text, for every part, to 1e-5."""
 
 import inspect
 
@@ -141,7 +141,7 @@ def ids(batch=2, length=LENGTH):
 
 
 def in_pieces(model, tokens, cache, pieces=PIECES):
-    """The outputs of `tokens` piece by piece, end to end."""
+    """Return the outputs of `tokens` read piece by piece, concatenated."""
     outputs = []
     for start, end in zip(pieces, pieces[1:], strict=False):
         with ka.generation.decoding_scope(cache, start) as scope:
@@ -161,9 +161,9 @@ def assert_close(ours, theirs, tolerance=1e-5):
 def test_every_attention_layer_is_listed():
     layers = {layer for make in LAYERS.values() for layer in model_of(make)._flatten_layers()}
     classes = {value for value in vars(A).values() if inspect.isclass(value)}
-    known = {cls for cls in classes if issubclass(cls, A.AttentionLayer)} - {A.AttentionLayer}
+    expected = {cls for cls in classes if issubclass(cls, A.AttentionLayer)} - {A.AttentionLayer}
     table = "LAYERS of tests/generation/test_cache.py"
-    assert_lists(table, known & {type(layer) for layer in layers}, known)
+    assert_lists(table, expected & {type(layer) for layer in layers}, expected)
 
 
 # Every kind of cache entry, and every kind of position.
@@ -175,7 +175,7 @@ ONE_OF_A_KIND = (
 
 
 @pytest.mark.parametrize("name", quick(LAYERS, *ONE_OF_A_KIND))
-def test_pieces_are_the_whole(name):
+def test_pieces_equal_the_whole_text(name):
     model, tokens = model_of(LAYERS[name]), ids()
     whole = np.asarray(model(tokens))
     cache = ka.generation.initial_cache(model, 2, LENGTH + 2)
@@ -205,7 +205,7 @@ def test_prompts_padded_on_the_left_are_single_prompts(name):
     assert_close(outputs[1, 2:], np.asarray(model(tokens[1:, :-2]))[0])
 
 
-def test_padding_in_the_middle_is_what_it_is_in_the_whole():
+def test_padding_in_the_middle_equals_the_whole_text():
     model, tokens = model_of(attention(position="alibi")), ids()
     tokens[0, 2:5] = 0
     cache = ka.generation.initial_cache(model, 2, LENGTH)
@@ -271,14 +271,14 @@ def test_a_piece_shorter_than_the_prefix_sees_no_empty_places():
 
 
 @pytest.mark.parametrize(("prefix", "length"), [(3, 3), (1100, 1200)])
-def test_a_prefix_of_any_length_is_no_sight_of_all(prefix, length):
+def test_a_prefix_of_any_length_is_not_full_attention(prefix, length):
     model = model_of(attention(mask=M.Causal() | M.Prefix(prefix)))
     assert ka.generation.initial_cache(model, 1, length)
-    with pytest.raises(ValueError, match=f"first {prefix} tokens see one another"):
+    with pytest.raises(ValueError, match=f"first {prefix} tokens attend to one another"):
         ka.generation.Decoder(model).check_lengths(prefix - 1, length)
 
 
-def test_layers_that_share_a_mask_keep_it_once():
+def test_layers_with_one_mask_cache_it_once():
     cache = ka.generation.initial_cache(model_of(residual), 2, 20)
     assert [name for name, x in cache.items() if "bool" in str(x.dtype)] == ["tokens_mask"]
 
@@ -307,7 +307,7 @@ def test_memory_of_fixed_length_is_that_of_transformer_xl(position):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rotary", "window", "latent", "differential"])
-def test_int8_is_near(name):
+def test_int8_caches_are_nearly_exact(name):
     model, tokens = model_of(LAYERS[name]), ids()
     cache = ka.generation.initial_cache(model, 2, LENGTH, dtype="int8")
     outputs, whole = in_pieces(model, tokens, cache), np.asarray(model(tokens))
@@ -318,8 +318,11 @@ def test_int8_is_near(name):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (attention(mask=None, name="both_ways"), "both_ways looks ahead .mask=None"),
-        (attention(mask=M.Window(3), name="near"), r"near looks ahead .mask=Window\(size=3\)"),
+        (attention(mask=None, name="both_ways"), "both_ways attends to later tokens .mask=None"),
+        (
+            attention(mask=M.Window(3), name="near"),
+            r"near attends to later tokens",
+        ),
         (lambda x: ka.blocks.ConvolutionModule(3, name="stem")(x), "stem looks ahead"),
         (lambda x: A.LinearAttention(3, 4, name="sums")(x, x), "sums looks ahead"),
         (
@@ -332,11 +335,11 @@ def test_int8_is_near(name):
         ),
         (
             attention(position=P.Rotary(scaling=P.scalings.DynamicNTK(2, 8))),
-            "goes by the length of the text",
+            "depends on the length of the text",
         ),
         (lambda x: keras.layers.GRU(4, return_sequences=True)(x), "is Keras's GRU"),
-        (lambda x: ka.blocks.PrefixTokens(2)(x), "prefix_tokens.* puts tokens in front"),
-        (lambda x: keras.layers.Dense(4)(x), "keeps nothing of earlier tokens"),
+        (lambda x: ka.blocks.PrefixTokens(2)(x), "prefix_tokens.* adds tokens before"),
+        (lambda x: keras.layers.Dense(4)(x), "depend only on the previous one"),
     ],
 )
 def test_initial_cache_refuses_layers_that_cannot_decode_stepwise(make, message):
@@ -350,7 +353,7 @@ def test_a_scaled_scalar_needs_its_length():
 
 
 def test_learned_positions_end():
-    with pytest.raises(ValueError, match=r"9 places .* more than Learned\(max_length=8\)"):
+    with pytest.raises(ValueError, match=r"9 tokens .* more than the positions of Learned"):
         ka.generation.initial_cache(model_of(attention(), P.Learned(8)), 1, 9)
 
 
@@ -366,7 +369,7 @@ def test_arguments_about_all_tokens_are_refused():
 def test_the_cache_of_another_model():
     cache = ka.generation.initial_cache(model_of(attention(name="one")), 1, 8)
     other = model_of(attention(name="other"))
-    with pytest.raises(RuntimeError, match="of another model"):
+    with pytest.raises(RuntimeError, match="belongs to another model"):
         with ka.generation.decoding_scope(cache, 0):
             other(ids(1, 2))
 
@@ -383,8 +386,8 @@ def test_a_cache_is_kept_as_it_is_or_as_int8():
 
 
 @pytest.mark.slow
-def test_tokens_behind_the_end():
-    """Where they are known to be: they would replace the last ones without a word."""
+def test_tokens_after_the_end_are_refused():
+    """Raise an error instead of overwriting the last tokens, if the index is known."""
     model = model_of(attention(name="full"))
     cache = ka.generation.initial_cache(model, 1, 8)
     with ka.generation.decoding_scope(cache, 5):
@@ -428,7 +431,7 @@ def test_a_traced_index_may_be_of_any_whole_dtype(dtype):
 
 
 @pytest.mark.tensorflow
-def test_a_traced_index_behind_the_end_is_told_when_the_graph_runs():
+def test_a_traced_index_after_the_end_is_an_error_of_the_graph():
     import tensorflow as tf
 
     model = model_of(attention(name="first"))

@@ -1,4 +1,4 @@
-"""What is compiled: once for all lengths, and gone with the model."""
+"""Compiled functions: traced once for all lengths, and deleted with the model."""
 
 import gc
 import weakref
@@ -68,16 +68,16 @@ def test_compiled_code_goes_with_the_model():
 
 
 @pytest.mark.slow
-def test_streams_and_callbacks_give_what_generate_gives(toy):
+def test_streams_and_callbacks_equal_generate(toy):
     sampler = G.Sample(top_k=4, seed=1)
     options = dict(end_token_id=3, no_repeat_ngram_size=2)
     expected = G.generate(toy, PROMPTS, 7, sampler, **options)
     streamed = np.stack(list(G.stream(toy, PROMPTS, 7, sampler, **options)), axis=1)
     steps = []
-    found = G.generate(
+    result = G.generate(
         toy, PROMPTS, 7, sampler, callback=steps.append, return_scores=True, **options
     )
-    assert np.array_equal(found.ids, expected)
+    assert np.array_equal(result.ids, expected)
     assert np.array_equal(np.stack(steps, axis=1), streamed)
     assert np.array_equal(streamed, expected[:, : streamed.shape[1]])
     assert not expected[:, streamed.shape[1] :].any()

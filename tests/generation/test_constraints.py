@@ -14,18 +14,18 @@ V = 5
 
 
 def written(tokens, begin=0):
-    """What is written, of rows of which the last place is empty; -1 in front."""
+    """Return the history of rows with an empty last position, and -1 in front."""
     tokens = np.array([[*row, -1] for row in tokens], "int32")
     return ka.generation.TokenHistory(tokens, tokens.shape[1] - 1, begin, V)
 
 
 def allowed(constraint, *arguments):
-    found = ops.convert_to_numpy(constraint.allows(written(*arguments)))
-    return [set(np.flatnonzero(row).tolist()) for row in found]
+    result = ops.convert_to_numpy(constraint.allows(written(*arguments)))
+    return [set(np.flatnonzero(row).tolist()) for row in result]
 
 
 def repeated(row, n):
-    """The tokens that would end an n-gram that `row` has."""
+    """Return the tokens that would complete an n-gram of `row`."""
     row = [token for token in row if token >= 0]
     n_grams = [tuple(row[i : i + n]) for i in range(len(row) - n + 1)]
     return {
@@ -40,8 +40,8 @@ def test_no_n_gram_twice(n):
     for length in (1, 2, 3, 9, 20):
         rows = random.integers(0, V, size=(6, length))
         rows[1, : length // 2] = -1
-        found = allowed(constraints.NoRepeatNGrams(n), rows)
-        assert found == [set(range(V)) - repeated(row, n) for row in rows.tolist()]
+        result = allowed(constraints.NoRepeatNGrams(n), rows)
+        assert result == [set(range(V)) - repeated(row, n) for row in rows.tolist()]
 
 
 def test_ids_that_alone_may_come_and_that_never_may():
@@ -55,7 +55,7 @@ def test_no_end_too_early():
     assert allowed(constraint, [[3, 3, 4]], 1) == [set(range(V))]
 
 
-def test_a_constraint_on_the_first_new_token_alone():
+def test_a_constraint_on_only_the_first_new_token():
     forced = constraints.AtFirst(constraints.Allowed([3]))
     assert allowed(forced, [[2, 2], [2, 1]], 2) == [{3}]
     assert allowed(forced, [[2, 2], [2, 1]], 1) == [set(range(V))]
@@ -66,7 +66,7 @@ def test_a_constraint_on_the_first_new_token_alone():
 @pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["greedy", ka.generation.Sample(), ka.generation.Beam(3)])
 def test_a_forced_first_token_comes_first_and_is_read(sampler):
-    """What follows is what follows the same token in a prompt; in all that is written."""
+    """After the forced token the row continues as after the same token in a prompt."""
     model = Toy(7, seed=3, has_source=True)
     options = {"start_token_id": 2, "seed": 5, "padding_id": None}
     forced = [constraints.AtFirst(constraints.Allowed([4])), constraints.Forbidden([1])]
@@ -78,8 +78,8 @@ def test_a_forced_first_token_comes_first_and_is_read(sampler):
             model, max_new_tokens=5, constraints=forced[1:], padding_id=None, **prompt
         )
         np.testing.assert_array_equal(ids[:, 1:], after)
-        found = ka.generation.stream(model, [[1, 5]], 6, constraints=forced, **options)
-        np.testing.assert_array_equal(np.concatenate(list(found)), ids[0])
+        result = ka.generation.stream(model, [[1, 5]], 6, constraints=forced, **options)
+        np.testing.assert_array_equal(np.concatenate(list(result)), ids[0])
 
 
 def test_one_of_several_sequences():
@@ -123,8 +123,8 @@ def test_parts_come_back_from_their_config(constraint):
         (lambda: allowed(constraints.Allowed([9]), [[1]]), r"Allowed: ids \[9\].*vocabulary of 5"),
         (lambda: constraints.Forbidden([-1]), r"Forbidden\(id=-1\)"),
         (lambda: constraints.NoRepeatNGrams(0), r"NoRepeatNGrams\(size=0\)"),
-        (lambda: constraints.OneOf([[1], []]), "none of them empty"),
-        (lambda: constraints.OneOf([]), "one sequence of ids or more"),
+        (lambda: constraints.OneOf([[1], []]), "no empty sequence"),
+        (lambda: constraints.OneOf([]), "at least one sequence of ids"),
         (lambda: constraints.AtFirst(None), "constraints=None: expected a Constraint"),
         (lambda: constraints.get(3), "constraints=3: expected a Constraint"),
     ],

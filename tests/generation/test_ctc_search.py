@@ -16,11 +16,11 @@ random = np.random.default_rng(0)
 def list_all(logits, blank=0):
     """{labels: log probability} of everything that paths may say."""
     logs = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
-    found = collections.defaultdict(lambda: -np.inf)
+    result = collections.defaultdict(lambda: -np.inf)
     for path in itertools.product(range(logits.shape[1]), repeat=len(logits)):
         labels = tuple(label for label, _ in itertools.groupby(path) if label != blank)
-        found[labels] = np.logaddexp(found[labels], sum(logs[t, c] for t, c in enumerate(path)))
-    return found
+        result[labels] = np.logaddexp(result[labels], sum(logs[t, c] for t, c in enumerate(path)))
+    return result
 
 
 @pytest.mark.parametrize("blank", [0, 2])
@@ -28,9 +28,9 @@ def test_a_wide_beam_is_exact(blank):
     logits = random.normal(size=(5, 3)) * 2
     everything = list_all(logits, blank)
     expected = sorted(everything.items(), key=lambda pair: -pair[1])[:6]
-    found = search(logits, 500, blank_id=blank, num_results=6)
-    assert [labels for labels, _ in found] == [labels for labels, _ in expected]
-    np.testing.assert_allclose([s for _, s in found], [s for _, s in expected], atol=1e-9)
+    result = search(logits, 500, blank_id=blank, num_results=6)
+    assert [labels for labels, _ in result] == [labels for labels, _ in expected]
+    np.testing.assert_allclose([s for _, s in result], [s for _, s in expected], atol=1e-9)
 
 
 def test_a_narrow_beam_finds_what_greedy_decoding_misses():
@@ -41,7 +41,7 @@ def test_a_narrow_beam_finds_what_greedy_decoding_misses():
 
 def test_a_language_model_and_a_bonus_are_added():
     logits = random.normal(size=(4, 4))
-    table = random.normal(size=(4, 4))  # of a label after another; 0 is the beginning
+    table = random.normal(size=(4, 4))  # one label after another, 0 is the beginning
 
     def after(prefix, label):
         return table[prefix[-1] if prefix else 0, label]
@@ -52,10 +52,10 @@ def test_a_language_model_and_a_bonus_are_added():
 
     expected = {labels: score(labels, log) for labels, log in list_all(logits).items()}
     settings = dict(language_model=after, language_weight=0.7, label_bonus=0.3)
-    found = search(logits, 500, num_results=5, **settings)
+    result = search(logits, 500, num_results=5, **settings)
     best = sorted(expected.items(), key=lambda pair: -pair[1])[:5]
-    assert [labels for labels, _ in found] == [labels for labels, _ in best]
-    np.testing.assert_allclose([s for _, s in found], [s for _, s in best], atol=1e-9)
+    assert [labels for labels, _ in result] == [labels for labels, _ in best]
+    np.testing.assert_allclose([s for _, s in result], [s for _, s in best], atol=1e-9)
 
 
 @pytest.mark.parametrize("several", [True, False])
@@ -73,12 +73,12 @@ def test_words_are_the_likeliest_of_all_that_consist_of_them(separator, several)
     assert len(everything) > 3
     expected = sorted(everything.items(), key=lambda pair: -pair[1])[:5]
     settings = dict(words=words, separator=separator, several=several)
-    found = search(logits, 500, num_results=5, **settings)
-    assert [labels for labels, _ in found] == [labels for labels, _ in expected]
-    np.testing.assert_allclose([s for _, s in found], [s for _, s in expected], atol=1e-9)
+    result = search(logits, 500, num_results=5, **settings)
+    assert [labels for labels, _ in result] == [labels for labels, _ in expected]
+    np.testing.assert_allclose([s for _, s in result], [s for _, s in expected], atol=1e-9)
 
 
-def test_no_frames_say_nothing():
+def test_no_frames_give_no_labels():
     assert search(np.zeros((0, 3))) == [((), 0.0)]
 
 
@@ -95,6 +95,6 @@ def test_no_frames_say_nothing():
         (dict(words=[()]), r"\(\): expected labels"),
     ],
 )
-def test_refuses(arguments, message):
+def test_invalid_searches_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         search(**{"logits": np.zeros((2, 3)), **arguments})

@@ -1,4 +1,4 @@
-"""Models step by step: what a whole pass gives, for language models and encoder-decoders."""
+"""Decoding step by step equals one pass, for language models and encoder-decoders."""
 
 import keras
 import numpy as np
@@ -56,15 +56,15 @@ def source():
 
 
 def in_steps(decoder, target, cache, pieces=PIECES):
-    found = []
+    result = []
     for start, end in zip(pieces, pieces[1:], strict=False):
         logits, cache = decoder.step(target[:, start:end], cache, start)
-        found.append(np.asarray(logits))
-    return np.concatenate(found, axis=1), cache
+        result.append(np.asarray(logits))
+    return np.concatenate(result, axis=1), cache
 
 
 @pytest.mark.slow
-def test_steps_are_the_whole(model):
+def test_steps_equal_the_whole_text(model):
     decoder, target = Decoder(model), tokens()
     assert decoder.vocabulary_size == 20
     whole = target
@@ -76,10 +76,10 @@ def test_steps_are_the_whole(model):
     shapes = decoder.cache_shapes(9)
     assert set(shapes) == set(cache) == set(after)
     for name, (shape, dtype) in shapes.items():
-        known = tuple(
+        expected = tuple(
             b if a is None else a for a, b in zip(shape, cache[name].shape[1:], strict=True)
         )
-        assert tuple(after[name].shape) == tuple(cache[name].shape) == (2, *known), name
+        assert tuple(after[name].shape) == tuple(cache[name].shape) == (2, *expected), name
         assert keras.backend.standardize_dtype(after[name].dtype) == dtype, name
 
 
@@ -112,12 +112,12 @@ def test_a_prefix_comes_whole():
     x = ka.attention.MultiHeadAttention(2, 4, mask=mask)(x, x)
     decoder = Decoder(keras.Model(ids, keras.layers.Dense(20)(x)))
     decoder.check_lengths(3, 9)
-    with pytest.raises(ValueError, match="The first 3 tokens see one another .* has 2"):
+    with pytest.raises(ValueError, match="The first 3 tokens attend to one another .* has 2"):
         decoder.check_lengths(2, 9)
 
 
 def test_a_prompt_longer_than_the_cache():
-    with pytest.raises(ValueError, match="prompt has 9 tokens, and the cache room for 8"):
+    with pytest.raises(ValueError, match="prompt has 9 tokens, but the cache has room for 8"):
         Decoder(BUILDERS["language model"]()).check_lengths(9, 8)
 
 
@@ -128,7 +128,7 @@ def test_decoder_refuses_plain_layers_and_models_with_extra_inputs():
     embed = ka.blocks.TokenEmbedding(20, 8)
     x = embed(ids) + embed(other)
     model = keras.Model([ids, other], ka.attention.MultiHeadAttention(2, 4, mask="causal")(x, x))
-    with pytest.raises(ValueError, match="takes other_ids beside ids"):
+    with pytest.raises(ValueError, match="has the inputs other_ids besides ids"):
         Decoder(model)
 
 
@@ -142,7 +142,7 @@ def test_encoder_and_decoder_fit():
         y = ka.attention.MultiHeadAttention(2, 4)(y, value)
     decoder = keras.Model({"target_ids": target, "first": first, "second": second}, y)
     decoder.name = "decoder"
-    for encoded, message in [(x, "gives 1 tensors"), ({"first": x}, "takes second, which")]:
+    for encoded, message in [(x, "returns 1 tensors"), ({"first": x}, "takes second. The encoder")]:
         encoder = keras.Model(ids, encoded, name="encoder")
         whole = keras.Model([ids, *decoder.inputs], [encoder(ids), decoder(decoder.input)])
         with pytest.raises(ValueError, match=message):

@@ -1,7 +1,7 @@
-"""Drawn language models write, in a graph and in eager code, what they would read anew.
+"""Random language models generate the same in a graph, in eager code, and from the whole text.
 
-Positions x masks x head structures x attention layers, one head and one key head among them, with
-prompts of unequal lengths. Each is small: of one layer or two, for a few tokens.
+They combine positions, masks, head structures and attention layers, also with one head or one key
+head, and prompts of unequal lengths. Each model has one or two layers, and a few tokens.
 """
 
 import inspect
@@ -60,7 +60,7 @@ LAYERS = ["multi-head", "multi-head", "differential", "latent", "linear", "resid
 
 
 class Draws:
-    """What a model is made of, by chance; remembered, to be shown where a test fails."""
+    """Random choices for a model, recorded for the message of a failed test."""
 
     def __init__(self, number):
         self.random, self.found = np.random.default_rng(number), {}
@@ -88,7 +88,7 @@ def parts_of(draws):
 
 
 def structures_of(draws):
-    found = {
+    result = {
         "qk_norm": draws.one("qk_norm", None, None, "rms_norm", "layer_norm"),
         "num_memory_slots": draws.one("num_memory_slots", 0, 0, 2),
         "talking_heads": draws.one("talking_heads", False, False, True),
@@ -96,8 +96,8 @@ def structures_of(draws):
         "value_dim": draws.one("value_dim", None, 4 if draws.found["position"] is shaw else 6),
     }
     if draws.found["normalizer"] == "softmax":
-        found["sink"] = draws.one("sink", False, True)
-    return found
+        result["sink"] = draws.one("sink", False, True)
+    return result
 
 
 def multi_head(draws):
@@ -107,17 +107,17 @@ def multi_head(draws):
 
 def differential(draws):
     heads, groups = heads_of(draws)
-    given = parts_of(draws)
-    given["value_dim"] = 4 if draws.found["position"] is shaw else None
-    return A.DifferentialAttention(heads, 4, **groups, **given)
+    inputs = parts_of(draws)
+    inputs["value_dim"] = 4 if draws.found["position"] is shaw else None
+    return A.DifferentialAttention(heads, 4, **groups, **inputs)
 
 
 def latent(draws):
     mask, normalizer = draws.one("mask", *MASKS), draws.one("normalizer", *NORMALIZERS)
-    given = {"query_latent_dim": draws.one("query_latent_dim", None, 3)}
-    given["position"] = draws.one("position", "rotary", None, "xpos")
+    inputs = {"query_latent_dim": draws.one("query_latent_dim", None, 3)}
+    inputs["position"] = draws.one("position", "rotary", None, "xpos")
     heads = draws.one("heads", 1, 2, 4)
-    return A.LatentAttention(heads, 4, 6, 2, mask=mask, normalizer=normalizer, **given)
+    return A.LatentAttention(heads, 4, 6, 2, mask=mask, normalizer=normalizer, **inputs)
 
 
 def linear(draws):
@@ -137,7 +137,7 @@ def memorizing(draws):
 
 
 def attend(kind, draws):
-    """A function of (B, T, D): two layers that hand scores on, or one, alone or in a block."""
+    """Return a function of (B, T, D): an attention layer, a block, or two with shared scores."""
     layer = globals()[kind.replace("-", "_")](draws)
     if kind == "residual":
         config = {**layer.get_config(), "name": f"{layer.name}_again"}
@@ -156,7 +156,7 @@ def attend(kind, draws):
 
 
 def draw_layers(draws):
-    """The layers of a model, the embedding first, and a dict of what was chosen for each."""
+    """Return the layers of a model, the embedding first, and a dict of the choices."""
     embedded = draws.one("embedded", *EMBEDDED)
     layers = [ka.blocks.TokenEmbedding(V, D, position=embedded)]
     made_of = [draws.found]
@@ -168,7 +168,7 @@ def draw_layers(draws):
 
 
 def draw_model(number):
-    """A causal language model, and what it was made of."""
+    """Return a random causal language model, and the choices."""
     draws = Draws(number)
     layers, made_of = draw_layers(draws)
     x = tokens = keras.Input((None,), dtype="int32")
@@ -186,14 +186,14 @@ def read_anew(model, text):
 
 
 def read_by_steps(model, prompt, new):
-    """The logits (T, V) in eager code: of the prompt at once, then of each new token."""
+    """Return the logits (T, V) in eager code, first for the prompt and then for each new token."""
     cache = ka.generation.initial_cache(model, 1, len(prompt) + len(new))
-    found, index = [], 0
+    result, index = [], 0
     for piece in ([prompt], *([[token]] for token in new)):
         with ka.generation.decoding_scope(cache, index) as decoding:
-            found.append(keras.ops.convert_to_numpy(model(np.array(piece)))[0])
+            result.append(keras.ops.convert_to_numpy(model(np.array(piece)))[0])
         cache, index = decoding.cache, index + len(piece[0])
-    return np.concatenate(found)
+    return np.concatenate(result)
 
 
 def log_probabilities(logits):
@@ -203,15 +203,15 @@ def log_probabilities(logits):
 
 
 def check(model):
-    found = ka.generation.generate(model, PROMPTS, NEW, return_scores=True)
-    for prompt, ids, scores in zip(PROMPTS, found.ids.tolist(), found.scores, strict=True):
+    result = ka.generation.generate(model, PROMPTS, NEW, return_scores=True)
+    for prompt, ids, scores in zip(PROMPTS, result.ids.tolist(), result.scores, strict=True):
         logits = read_anew(model, [*prompt, *ids[:-1]])
         expected = logits[-NEW:]
         assert ids == (1 + expected[:, 1:].argmax(-1)).tolist()
         assert np.abs(expected).max() > 0.1  # there is something to be wrong about
         size = max(1.0, np.abs(logits).max())
-        told = log_probabilities(expected)[range(NEW), ids]
-        np.testing.assert_allclose(scores, told, atol=1e-4 * size)
+        text = log_probabilities(expected)[range(NEW), ids]
+        np.testing.assert_allclose(scores, text, atol=1e-4 * size)
     stepped = read_by_steps(model, prompt, ids[:-1])
     np.testing.assert_allclose(stepped, logits, atol=1e-4 * size)
     shorter = read_anew(model, prompt)  # and nothing is read that comes later
@@ -232,7 +232,7 @@ def test_differential_attention_of_one_head_without_positions():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", sampled(range(DRAWS), 5))
-def test_a_drawn_model_writes_what_it_would_read_anew(number):
+def test_a_random_model_generates_as_from_the_whole_text(number):
     model, made_of = draw_model(number)
     print(made_of)
     check(model)

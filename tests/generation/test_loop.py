@@ -1,4 +1,4 @@
-"""Logits that are no numbers stop a row, and are told."""
+"""Logits that are not finite stop a row and raise an error."""
 
 from types import SimpleNamespace
 
@@ -7,7 +7,7 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
-from keras_attention.core.padding import Padding
+from keras_attention.core.special_ids import Padding
 from keras_attention.generation import loop
 from keras_attention.generation.config import make_config
 from keras_attention.generation.inputs import prepare_inputs
@@ -27,16 +27,16 @@ class Failing(Toy):
     def step(self, tokens, cache, index):
         logits, cache = super().step(tokens, cache, index)
         batch, new = ops.shape(tokens)
-        places = ops.reshape(ops.arange(new) + index + 1, (1, new, 1))
+        positions = ops.reshape(ops.arange(new) + index + 1, (1, new, 1))
         rows = ops.reshape(ops.arange(batch) % 2, (batch, 1, 1))
-        here = ops.logical_and(places == self.length, rows == self.row)
-        return ops.where(here, ops.cast(self.value, "float32"), logits), cache
+        local = ops.logical_and(positions == self.length, rows == self.row)
+        return ops.where(local, ops.cast(self.value, "float32"), logits), cache
 
 
 @pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("sampler", ["greedy", "sample", G.Sample(top_k=3, top_p=0.9)], ids=str)
-def test_the_step_and_the_row_are_told(sampler, value):
+def test_the_error_names_the_step_and_the_row(sampler, value):
     with pytest.raises(ValueError, match="new token 3 of row 1 are NaN or infinite"):
         G.generate(Failing(5, 1, value), [[1, 2, 3], [4, 5, 6]], 6, sampler, seed=1)
     seen = []
@@ -47,7 +47,7 @@ def test_the_step_and_the_row_are_told(sampler, value):
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_beams_and_drafts_are_told_of():
+def test_reports_describe_beams_and_drafts():
     prompt = [[1, 2, 3]]
     with pytest.raises(ValueError, match="new token 3 of row 0"):
         G.generate(Failing(5), prompt, 6, G.Beam(2))
@@ -70,10 +70,10 @@ def test_ended_rows_and_forbidden_ids_may_have_bad_logits():
 def test_a_loop_of_an_exported_file_ends_the_row():
     rules = make_config("greedy", Padding())
     request = prepare_inputs(Failing(5, 1), [[1, 2, 3], [4, 5, 6]], 6, rules)
-    found = loop.generate_tokens(request.decoder, rules, request.tensors)
+    result = loop.generate_tokens(request.decoder, rules, request.tensors)
     alone = G.generate(Toy(V), [[1, 2, 3], [4, 5, 6]], 6)
-    assert np.array_equal(np.asarray(found["ids"])[0], alone[0])
-    assert np.array_equal(np.asarray(found["ids"])[1], [*alone[1, :2], 0, 0, 0, 0])
+    assert np.array_equal(np.asarray(result["ids"])[0], alone[0])
+    assert np.array_equal(np.asarray(result["ids"])[1], [*alone[1, :2], 0, 0, 0, 0])
 
 
 @pytest.mark.slow
@@ -87,5 +87,5 @@ def test_the_weight_is_named():
     with pytest.raises(ValueError, match="new token 1 of row 0 .*attention/query/kernel of"):
         G.generate(model, [[1, 2, 3]], 4)
     weight.assign(np.ones(weight.shape))
-    with pytest.raises(ValueError, match="The weights are numbers"):
+    with pytest.raises(ValueError, match="The weights are finite"):
         loop.raise_failures([SimpleNamespace(model=model)], np.array([1]))

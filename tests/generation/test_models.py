@@ -1,4 +1,4 @@
-"""generate with real models: what it writes is what the whole text, read anew, calls for."""
+"""`generate` with real models equals reading the whole text again."""
 
 import keras
 import numpy as np
@@ -50,10 +50,10 @@ def anew(model, prompt, number, source=None):
 
 
 @pytest.mark.slow
-def test_a_language_model_writes_what_it_would_read_anew(writer):
-    found = G.generate(writer, PROMPTS, 5)
-    assert found.tolist() == [anew(writer, prompt, 5) for prompt in PROMPTS]
-    assert len(set(found.ravel().tolist())) > 3
+def test_a_language_model_generates_as_from_the_whole_text(writer):
+    result = G.generate(writer, PROMPTS, 5)
+    assert result.tolist() == [anew(writer, prompt, 5) for prompt in PROMPTS]
+    assert len(set(result.ravel().tolist())) > 3
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_a_language_model_writes_what_it_would_read_anew(writer):
     ),
     ids=str,
 )
-def test_any_parts_write_what_they_would_read_anew(parts):
+def test_all_parts_generate_as_from_the_whole_text(parts):
     model = lively(make_writer(V, **parts, **SIZES))
     expected = [anew(model, prompt, 7) for prompt in PROMPTS]
     assert G.generate(model, PROMPTS, 7).tolist() == expected
@@ -82,26 +82,26 @@ def test_any_parts_write_what_they_would_read_anew(parts):
 
 
 @pytest.mark.slow
-def test_a_recurrent_model_writes_what_it_would_read_anew():
+def test_a_recurrent_model_generates_as_from_the_whole_text():
     model = lively(ka.models.seq2seq_recurrent(V, V, hidden_dim=8))
     sources = [[3, 4, 5], [7], [8, 9]]
-    found = G.generate(model, PROMPTS, 5, source=sources)
+    result = G.generate(model, PROMPTS, 5, source=sources)
     rows = zip(PROMPTS, sources, strict=True)
-    assert found.tolist() == [anew(model, prompt, 5, source) for prompt, source in rows]
-    with pytest.raises(ValueError, match="state or a window that rolls on"):
+    assert result.tolist() == [anew(model, prompt, 5, source) for prompt, source in rows]
+    with pytest.raises(ValueError, match="is a state or a window"):
         G.generate(model, sources, 3, start_token_id=1, draft_model=model)
 
 
 @pytest.mark.slow
-def test_an_encoder_decoder_writes_what_it_would_read_anew(translator):
+def test_an_encoder_decoder_generates_as_from_the_whole_text(translator):
     sources = [[3, 4, 5], [7]]
-    found = G.generate(translator, sources, 5, start_token_id=1)
-    assert found.tolist() == [anew(translator, [1], 5, source) for source in sources]
+    result = G.generate(translator, sources, 5, start_token_id=1)
+    assert result.tolist() == [anew(translator, [1], 5, source) for source in sources]
 
 
-def check_totals(model, sources, found):
-    """The totals of beams against the log-probabilities of whole texts."""
-    for source, rows, totals in zip(sources, found.ids, found.totals, strict=True):
+def check_totals(model, sources, result):
+    """Compare the totals of beams with the log-probabilities of whole texts."""
+    for source, rows, totals in zip(sources, result.ids, result.totals, strict=True):
         for row, total in zip(rows.tolist(), totals, strict=True):
             text = [token for token in row if token]
             logits = logits_of(model, [1, *text[:-1]], source).astype("float64")
@@ -110,10 +110,10 @@ def check_totals(model, sources, found):
 
 
 @pytest.mark.slow
-def test_a_beam_has_the_totals_that_the_model_gives(translator):
+def test_beam_totals_equal_the_model(translator):
     sources = [[3, 4, 5], [7]]
     beam = G.Beam(3, num_return_sequences=2)
-    found = G.generate(
+    result = G.generate(
         translator,
         sources,
         4,
@@ -123,12 +123,12 @@ def test_a_beam_has_the_totals_that_the_model_gives(translator):
         return_scores=True,
         return_attention=True,
     )
-    check_totals(translator, sources, found)
-    weights = found.attention["decoder_block_0/cross_attention"]
+    check_totals(translator, sources, result)
+    weights = result.attention["decoder_block_0/cross_attention"]
     assert weights.shape == (2, 2, 2, 4, 3)
     assert not weights[1, ..., 1:].any()  # of the source's padding
-    told = np.cumsum(found.ids == 2, -1) - (found.ids == 2) == 0  # places up to END
-    np.testing.assert_allclose(weights.sum(-1), np.stack([told, told], 2), atol=1e-5)
+    text = np.cumsum(result.ids == 2, -1) - (result.ids == 2) == 0  # places up to END
+    np.testing.assert_allclose(weights.sum(-1), np.stack([text, text], 2), atol=1e-5)
 
 
 @pytest.mark.slow
@@ -139,10 +139,10 @@ def test_beams_of_recurrent_models_keep_their_states(settings):
         if weight.name == "coverage_kernel":
             weight.assign(3 * np.random.default_rng(1).normal(size=weight.shape))
     sources, beam = [[3, 4, 5, 6, 8, 9], [7, 3]], G.Beam(3, num_return_sequences=3)
-    found = G.generate(
+    result = G.generate(
         model, sources, 8, beam, start_token_id=1, end_token_id=2, return_scores=True
     )
-    check_totals(model, sources, found)
+    check_totals(model, sources, result)
 
 
 @pytest.mark.slow
@@ -150,14 +150,14 @@ def test_recurrent_prompts_of_unequal_length_with_another_padding():
     """Their padding is an id like others to the model: only where a row begins tells."""
     model, sources = lively(ka.models.seq2seq_recurrent(V, V, hidden_dim=8)), [[3, 4], [7, 9]]
     prompts = [[1, 2, 3, 4], [5]]
-    found = G.generate(model, prompts, 4, source=sources, padding_id=20)
-    for row, prompt, source in zip(found, prompts, sources, strict=True):
+    result = G.generate(model, prompts, 4, source=sources, padding_id=20)
+    for row, prompt, source in zip(result, prompts, sources, strict=True):
         alone = G.generate(model, [prompt], 4, source=[source], padding_id=20)
         assert row.tolist() == alone[0].tolist()
 
 
 @pytest.mark.slow
-def test_an_encoder_may_give_two_places():
+def test_an_encoder_may_return_two_vectors():
     source = keras.Input((2, 8), name="frames")
     encoder = keras.Model(source, keras.layers.Dense(16)(source), name="encoder")
     ids, encoded = keras.Input((None,), dtype="int32", name="ids"), keras.Input((2, 16))
@@ -179,19 +179,19 @@ def test_an_encoder_may_give_two_places():
 @pytest.mark.slow
 def test_attention_up_to_the_end(writer):
     end = int(G.generate(writer, PROMPTS, 3)[0, 1])
-    found = G.generate(writer, PROMPTS, 4, end_token_id=end, return_attention=True)
-    told = np.cumsum(found.ids == end, -1) - (found.ids == end) == 0
-    assert not told.all()
-    (weights,) = found.attention.values()
-    np.testing.assert_allclose(weights.sum(-1), np.stack([told, told], 1), atol=1e-5)
-    with pytest.raises(ValueError, match="memory_length=2 does not see"):
+    result = G.generate(writer, PROMPTS, 4, end_token_id=end, return_attention=True)
+    text = np.cumsum(result.ids == end, -1) - (result.ids == end) == 0
+    assert not text.all()
+    (weights,) = result.attention.values()
+    np.testing.assert_allclose(weights.sum(-1), np.stack([text, text], 1), atol=1e-5)
+    with pytest.raises(ValueError, match="memory_length=2 keeps only its end"):
         G.generate(writer, PROMPTS, 3, memory_length=2, return_attention=True)
 
 
-def test_attention_is_that_of_the_model(writer):
-    found = G.generate(writer, PROMPTS, 4, return_attention=True)
-    (path,) = found.attention
-    for prompt, ids, weights in zip(PROMPTS, found.ids, found.attention[path], strict=True):
+def test_attention_equals_that_of_the_model(writer):
+    result = G.generate(writer, PROMPTS, 4, return_attention=True)
+    (path,) = result.attention
+    for prompt, ids, weights in zip(PROMPTS, result.ids, result.attention[path], strict=True):
         with ka.visualization.record_attention(writer) as maps:
             writer(np.array([[*prompt, *ids[:-1]]]))
         expected = keras.ops.convert_to_numpy(maps[path])[0, :, -4:]
@@ -200,7 +200,7 @@ def test_attention_is_that_of_the_model(writer):
         assert not weights[..., :empty].any()
 
 
-def test_who_records_attention_sees_that_of_the_new_tokens(writer):
+def test_recording_includes_the_new_tokens(writer):
     expected = G.generate(writer, PROMPTS, 4, return_attention=True)
     with ka.visualization.record_attention(writer) as maps:
         assert np.array_equal(G.generate(writer, PROMPTS, 4), expected.ids)
@@ -210,7 +210,9 @@ def test_who_records_attention_sees_that_of_the_new_tokens(writer):
     with ka.visualization.record_attention(writer):
         with pytest.raises(ValueError, match="use generate\\(..., callback="):
             G.stream(writer, PROMPTS, 4)
-        with pytest.raises(ValueError, match="record_attention would read .* memory_length=2"):
+        with pytest.raises(
+            ValueError, match="record_attention need the whole text, but memory_length=2"
+        ):
             G.generate(writer, PROMPTS, 3, memory_length=2)
     tokens = G.stream(writer, PROMPTS, 4)
     with ka.visualization.record_attention(writer), pytest.raises(ValueError, match="callback="):
@@ -218,7 +220,7 @@ def test_who_records_attention_sees_that_of_the_new_tokens(writer):
 
 
 @pytest.mark.slow
-def test_who_records_an_encoder_decoder_sees_how_it_read_too(translator):
+def test_recording_includes_the_encoder(translator):
     sources, beam = [[3, 4, 5], [7]], G.Beam(3, num_return_sequences=2)
     inputs = {"source_ids": np.array([[3, 4, 5], [7, 0, 0]]), "target_ids": np.ones((2, 4))}
     with ka.visualization.record_attention(translator) as called:
@@ -248,7 +250,7 @@ def test_new_weights_count_at_once():
 
 
 @pytest.mark.slow
-def test_caches_of_other_kinds(writer):
+def test_caches_of_differential_and_latent_attention(writer):
     small = G.generate(writer, PROMPTS, 5, cache_dtype="int8", return_scores=True)
     whole = G.generate(writer, PROMPTS, 5, return_scores=True)
     np.testing.assert_allclose(small.scores[:, 0], whole.scores[:, 0], atol=0.05)
@@ -257,24 +259,24 @@ def test_caches_of_other_kinds(writer):
 
 
 @pytest.mark.slow
-def test_positions_that_end_are_said(writer):
+def test_positions_that_end_are_an_error(writer):
     model = ka.models.causal_language_model(V, position=ka.positions.Learned(6), **SIZES)
     for sampler in ("greedy", G.Beam(2)):  # the last token is read by nobody, and takes no place
         assert G.generate(model, [[1, 2, 3]], 4, sampler).shape == (1, 4)
-        with pytest.raises(ValueError, match="7 places .* more than.*Choose at most 6"):
+        with pytest.raises(ValueError, match="7 tokens .* more than.*Choose at most 6"):
             G.generate(model, [[1, 2, 3]], 5, sampler)
 
 
 def test_generate_refuses_int4_caches_and_fractional_ids(writer, translator):
-    with pytest.raises(ValueError, match="dtype='int4': a cache"):
+    with pytest.raises(ValueError, match="dtype='int4': expected 'int8'"):
         G.generate(writer, [[1]], 2, cache_dtype="int4")
-    with pytest.raises(ValueError, match="reads ids, whole numbers, and was given float64"):
+    with pytest.raises(ValueError, match="The source is float64, but the encoder reads ids"):
         G.generate(translator, np.array([[3.5]]), 2, start_token_id=1)
 
 
-def test_models_that_cannot_are_named():
+def test_models_that_cannot_generate_are_refused():
     with pytest.raises(ValueError, match="cannot generate"):
         G.generate("gpt2", [[1]], 2)
     labeler = ka.models.sequence_labeler(V, 3, **SIZES)
-    with pytest.raises(ValueError, match="looks ahead"):
+    with pytest.raises(ValueError, match="attends to later tokens"):
         G.generate(labeler, [[9]], 2)  # an id of its vocabulary, if none of its labels

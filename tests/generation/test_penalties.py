@@ -42,8 +42,8 @@ def ctrl(logit, times):
     ids=["CTRL", "none", "frequency"],
 )
 def test_penalties_by_definition(penalty, change):
-    found = ops.convert_to_numpy(penalty(ops.convert_to_tensor(LOGITS), HISTORY))
-    np.testing.assert_allclose(found, by_definition(change), rtol=1e-6)
+    result = ops.convert_to_numpy(penalty(ops.convert_to_tensor(LOGITS), HISTORY))
+    np.testing.assert_allclose(result, by_definition(change), rtol=1e-6)
     assert penalties.get(keras.saving.serialize_keras_object(penalty)) == penalty
 
 

@@ -1,4 +1,4 @@
-"""Models with layers of others: right token by token, or refused."""
+"""Models with layers of other packages: correct token by token, or refused."""
 
 import keras
 import numpy as np
@@ -55,7 +55,7 @@ MIXING = {
 @pytest.mark.parametrize("name", MIXING)
 def test_generate_refuses_layers_that_mix_tokens(name):
     model = model_of(MIXING[name])
-    with pytest.raises(ValueError, match="mine gives other logits token by token"):
+    with pytest.raises(ValueError, match="mine computes other logits token by token"):
         G.generate(model, [[1, 2]], 3)
 
 
@@ -68,7 +68,7 @@ def test_generation_refuses_and_names_layers_that_count_positions():
 
 
 @pytest.mark.slow
-def test_layers_of_ones_own_that_take_each_token_for_itself():
+def test_custom_layers_may_treat_tokens_one_by_one():
     model = model_of(Doubled(name="doubled"))
     assert "doubled" in set(piecewise._find_foreign_operations(model))
     text = np.array([[1, 2]])
@@ -79,7 +79,7 @@ def test_layers_of_ones_own_that_take_each_token_for_itself():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_rounding_is_no_other_answer(dtype):
+def test_rounding_does_not_count_as_another_answer(dtype):
     keras.utils.set_random_seed(0)
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(f"mixed_{dtype}")
@@ -128,7 +128,7 @@ def test_a_model_of_one_length_is_refused():
         G.generate(keras.Model(tokens, keras.layers.Dense(V)(x)), [[1]], 2)
 
 
-def test_logits_of_the_last_token_alone_are_refused():
+def test_logits_of_only_the_last_token_are_refused():
     tokens = keras.Input((None,), dtype="int32", name="token_ids")
     x = ka.blocks.TokenEmbedding(V, 8)(tokens)
     x = ka.attention.MultiHeadAttention(2, 4, mask="causal")(x, x)
@@ -154,11 +154,11 @@ def test_a_prefix_is_tried_in_one_piece(prefix):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("places", sampled([2, 3, 4, 30], 2))
-def test_texts_are_no_longer_than_the_positions(places):
-    embed = ka.blocks.TokenEmbedding(V, 8, position=ka.positions.Learned(places))
+@pytest.mark.parametrize("positions", sampled([2, 3, 4, 30], 2))
+def test_texts_are_no_longer_than_the_positions(positions):
+    embed = ka.blocks.TokenEmbedding(V, 8, position=ka.positions.Learned(positions))
     good = model_of(Doubled(), embed)
-    assert G.generate(good, [[1]], places).shape == (1, places)
+    assert G.generate(good, [[1]], positions).shape == (1, positions)
     mixing = model_of(MIXING["cumsum"], embed)
     with pytest.raises(ValueError, match="other logits"):
-        G.generate(mixing, [[1]], places)
+        G.generate(mixing, [[1]], positions)

@@ -1,4 +1,4 @@
-"""Samplers: what they keep by definition, and how often they draw what."""
+"""Samplers: the tokens they keep by definition, and the frequencies of their draws."""
 
 import keras
 import numpy as np
@@ -20,7 +20,7 @@ def softmax(logits):
 
 
 def kept_by_definition(logits, temperature=1.0, top_k=None, top_p=None, min_p=None):
-    """The probabilities of one row, by sorting; the logits have no ties."""
+    """Compute the probabilities of one row by sorting. The logits have no ties."""
     weights = softmax(logits / temperature)
     order = list(np.argsort(-weights))
     if top_k is not None:
@@ -34,16 +34,16 @@ def kept_by_definition(logits, temperature=1.0, top_k=None, top_p=None, min_p=No
         order = nucleus
     if min_p is not None:
         order = [i for i in order if weights[i] >= min_p * weights[order[0]]]
-    kept = np.zeros_like(weights)
-    kept[order] = weights[order]
-    return kept / kept.sum()
+    stored = np.zeros_like(weights)
+    stored[order] = weights[order]
+    return stored / stored.sum()
 
 
-def test_a_nucleus_holds_no_more_than_it_must():
+def test_a_nucleus_is_as_small_as_possible():
     logits = np.log([[0.5, 0.25, 0.125, 0.125]]).astype("float32")
-    for top_p, kept in [(0.5, 1), (0.4, 1), (0.75, 2)]:
+    for top_p, stored in [(0.5, 1), (0.4, 1), (0.75, 2)]:
         weights = ops.convert_to_numpy(G.Sample(top_p=top_p).probabilities(logits))
-        assert (weights > 0).sum() == kept
+        assert (weights > 0).sum() == stored
 
 
 @pytest.mark.parametrize(
@@ -60,20 +60,20 @@ def test_a_nucleus_holds_no_more_than_it_must():
     ],
     ids=str,
 )
-def test_sample_keeps_what_it_says(kwargs):
-    found = ops.convert_to_numpy(G.Sample(**kwargs).probabilities(LOGITS))
+def test_sample_keeps_the_tokens_of_its_definition(kwargs):
+    result = ops.convert_to_numpy(G.Sample(**kwargs).probabilities(LOGITS))
     expected = [kept_by_definition(row, **kwargs) for row in LOGITS]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
-def test_equals_are_kept_together():
+def test_equally_probable_tokens_are_kept_together():
     logits = np.log(np.array([[0.4, 0.2, 0.2, 0.2]], "float32"))
     for sampler in (G.Sample(top_k=2), G.Sample(top_p=0.5)):
         weights = ops.convert_to_numpy(sampler.probabilities(logits))
         np.testing.assert_allclose(weights, [[0.4, 0.2, 0.2, 0.2]], atol=1e-6)
 
 
-def test_greedy_takes_the_best_and_of_equals_the_first():
+def test_greedy_takes_the_best_or_first_token():
     logits = np.array([[1.0, 3.0, 3.0], [5.0, 3.0, 3.0]], "float32")
     assert ops.convert_to_numpy(G.Greedy().choose(logits, None)).tolist() == [1, 0]
     weights = ops.convert_to_numpy(G.Greedy().probabilities(logits))
@@ -104,7 +104,7 @@ def test_nothing_of_weight_zero_is_drawn():
     assert ops.convert_to_numpy(draw(weights, uniform)).tolist() == [1, 1, 3, 3]
 
 
-def test_chance_is_that_of_its_seed():
+def test_random_numbers_follow_their_seed():
     first, again = (G.inputs.draw_uniform(3, G.Greedy(), (4, 2))[0] for _ in range(2))
     assert np.array_equal(first, again)
     assert first.dtype == "float32" and (first >= 0).all() and (first < 1).all()
@@ -133,7 +133,7 @@ def test_parts_come_back_from_their_config(sampler):
         (lambda: G.Sample(seed=-1), r"Sample\(seed=-1\)"),
         (lambda: G.Beam(0), r"Beam\(width=0\)"),
         (lambda: G.Beam(2, length_penalty=-1), r"Beam\(length_penalty=-1\)"),
-        (lambda: G.Beam(2, num_return_sequences=3), "num_return_sequences=3.*Widen"),
+        (lambda: G.Beam(2, num_return_sequences=3), "num_return_sequences=3.*larger width"),
         (lambda: G.samplers.get("beam"), "Beam needs width"),
         (lambda: G.samplers.get("best"), "Unknown sampler 'best'. Known: greedy, sample, beam"),
         (lambda: G.samplers.get(None), "sampler=None"),

@@ -5,15 +5,17 @@ import itertools
 import numpy as np
 from keras import ops
 
-from keras_attention.core.padding import Padding
+from keras_attention.core.special_ids import Padding
 
 
 class Toy:
-    """Does what a `Decoder` does. `logits(text)` says in NumPy what it says.
+    """A stand-in for a `Decoder`. `logits(text)` computes the same in NumPy.
 
     Args:
-        vocabulary_size: int. seed: of the table. scale: of the logits.
-        has_source: bool, whether it is an encoder-decoder: the sum of a source moves the hash.
+        vocabulary_size: int.
+        seed: int, of the table.
+        scale: float, of the logits.
+        has_source: bool, whether it is an encoder-decoder. The sum of a source changes the hash.
     """
 
     encoder = model = None
@@ -47,8 +49,8 @@ class Toy:
         seen = ops.slice_update(cache["seen"], (0, index), tokens)
         length = ops.shape(seen)[1]
         start = cache.get("start", ops.zeros((batch,), dtype="int32"))
-        places = ops.expand_dims(ops.arange(length, dtype="int32"), axis=0)
-        since = places - ops.expand_dims(start, axis=1)
+        positions = ops.expand_dims(ops.arange(length, dtype="int32"), axis=0)
+        since = positions - ops.expand_dims(start, axis=1)
         factors = ops.take(ops.convert_to_tensor(self.factors), ops.maximum(since, 0), axis=0)
         terms = ops.where(since >= 0, factors * (seen + 1), 0)
         sums = ops.take(ops.cumsum(terms, axis=1), ops.arange(new) + index, axis=1)
@@ -61,7 +63,7 @@ class Toy:
         return {name: ops.take(x, rows, axis=0) for name, x in cache.items()}
 
     def logits(self, text, source=()):
-        """The logits (V,) after the tokens of one row."""
+        """Return the logits (V,) after the tokens of one row."""
         text = np.asarray(text)
         total = int((self.factors[: len(text)] * (text + 1)).sum() + sum(source))
         return self.table[total % self.bins]
@@ -71,7 +73,7 @@ class Toy:
         return logits - np.log(np.exp(logits).sum())
 
     def all_sequences(self, length, end_token_ids=(), padding_id=0):
-        """Every result of at most `length` tokens: cut off there, or ended before."""
+        """Return all results of at most `length` tokens: cut off, or ended before."""
         tokens = [i for i in range(self.vocabulary_size) if i != padding_id]
         for size in range(1, length + 1):
             for text in itertools.product(tokens, repeat=size):
@@ -80,7 +82,7 @@ class Toy:
                     yield text
 
     def total(self, prompt, text, source=()):
-        """The log-probability of `text` after `prompt`."""
+        """Return the log-probability of `text` after `prompt`."""
         return sum(
             self.log_probabilities((*prompt, *text[:i]), source)[token]
             for i, token in enumerate(text)

@@ -1,4 +1,4 @@
-"""A mask by its definition: a Python rule, asked about every pair."""
+"""A mask by its definition: a Python rule for each pair."""
 
 import numpy as np
 from keras import ops
@@ -7,7 +7,7 @@ from keras_attention import masks
 
 
 def table(rule, query_positions, key_positions):
-    """bool (T, S), or (B, T, S) for positions (B, T) and (B, S)."""
+    """Return bool (T, S), or (B, T, S) for positions (B, T) and (B, S)."""
     if np.ndim(query_positions) == 2:
         rows = zip(query_positions, key_positions, strict=True)
         return np.stack([table(rule, i, j) for i, j in rows])
@@ -15,7 +15,7 @@ def table(rule, query_positions, key_positions):
 
 
 def assert_is(mask, rule):
-    """`mask` says what `rule(i, j)` says: more queries than keys, fewer, an offset, a batch."""
+    """Compare `mask` with `rule(i, j)` for several lengths, an offset and a batch."""
     for i, j in ((range(5), range(7)), (range(11), range(3)), (range(6, 11), range(13))):
         allowed = mask.allows(np.array(i)[:, None], np.array(j)[None])
         assert ops.convert_to_numpy(allowed).dtype == bool

@@ -1,4 +1,4 @@
-"""Every mask of the package, for tests of all of them and for the contract."""
+"""Examples of every mask, for tests of all masks and for the contract."""
 
 from keras_attention import masks
 

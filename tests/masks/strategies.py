@@ -1,4 +1,4 @@
-"""Hypothesis strategies for masks: every mask of the package and combinations of them."""
+"""Hypothesis strategies for every mask and for combinations of masks."""
 
 import numpy as np
 from hypothesis import strategies as st

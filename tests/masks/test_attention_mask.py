@@ -24,12 +24,12 @@ def test_nothing_to_hide_is_none(mask):
     ],
 )
 @pytest.mark.parametrize("mask", [masks.Causal(), masks.Prefix(2), ~masks.Prefix(2)])
-def test_shape(mask, queries, keys, shape):
+def test_masks_have_four_axes(mask, queries, keys, shape):
     allowed = masks.materialize(mask, np.zeros(queries, "int64"), np.zeros(keys, "int32"))
     assert allowed.shape == shape
 
 
-def test_decoding_with_a_cache_sees_what_the_whole_sequence_would():
+def test_decoding_with_a_cache_sees_the_same_keys():
     mask = masks.Causal() & masks.Window(3)
     whole = masks.materialize(mask, range(11), range(11))
     step = masks.materialize(mask, [7, 8], range(11))
@@ -42,7 +42,7 @@ def test_each_row_has_its_own_positions():
 
 
 def test_positions_of_a_wrong_rank_are_an_error():
-    with pytest.raises(ValueError, match=r"shape \(length,\) or \(batch, length\); received"):
+    with pytest.raises(ValueError, match=r"\(2, 1, 5\)\. Give \(length,\) or \(batch, length\)"):
         masks.materialize(masks.Causal(), np.zeros((2, 1, 5)), range(5))
 
 
@@ -56,12 +56,12 @@ def test_padding_hides_keys():
     np.testing.assert_array_equal(mask, value_mask.reshape(2, 1, 1, 3))
 
 
-def test_padding_takes_zeros_and_ones():
+def test_padding_accepts_zeros_and_ones():
     np.testing.assert_array_equal(masks.padding(np.array([[1, 0]])), [[[[True, False]]]])
 
 
 @pytest.mark.parametrize("keys", [None, KEY_SEGMENTS])
-def test_documents_see_themselves_and_padding_nothing(keys):
+def test_documents_see_themselves_and_padding_sees_no_key(keys):
     mask = np.asarray(masks.same_segment(SEGMENTS, keys))
     keys = SEGMENTS if keys is None else keys
     assert mask.shape == (2, 1, 5, keys.shape[1]) and mask.dtype == bool
@@ -70,7 +70,7 @@ def test_documents_see_themselves_and_padding_nothing(keys):
         assert mask[b, 0, t, s] == expected
 
 
-def test_key_segments_alone_are_an_error():
+def test_only_key_segments_are_an_error():
     with pytest.raises(ValueError, match="key_segments came without query_segments"):
         masks.same_segment(None, KEY_SEGMENTS)
 
@@ -85,7 +85,7 @@ def test_positions_start_again_with_each_document():
     np.testing.assert_array_equal(positions, expected)
 
 
-def test_packed_documents_are_read_as_if_they_came_alone():
+def test_packed_documents_give_the_same_as_single_ones():
     layer = ka.attention.MultiHeadAttention(
         2,
         4,
@@ -113,7 +113,7 @@ def test_each_row_has_a_prefix_of_its_own(positions):
 
 
 def test_a_prefix_language_model_with_prompts_of_different_lengths():
-    """Raffel et al. (2020), figure 4: as the part `Causal() | Prefix(length)`, row by row."""
+    """Compare with `Causal() | Prefix(length)`, row by row (Raffel et al., 2020, figure 4)."""
     x = np.random.default_rng(0).normal(size=(3, 5, 6)).astype("float32")
     layer = ka.attention.MultiHeadAttention(2, 4)
     causal = masks.materialize(masks.Causal(), range(5), range(5))
@@ -149,7 +149,7 @@ def test_prefix_lengths_are_one_for_each_row(lengths):
         masks.prefix_lengths(np.array(lengths), range(5))
 
 
-def test_any_of_ors_what_is_there():
+def test_any_of_is_the_union():
     random = np.random.default_rng(0)
     a, b = random.random((2, 1, 1, 7)) < 0.5, random.random((1, 1, 5, 7)) < 0.5
     np.testing.assert_array_equal(masks.any_of(a, b), a | b)
@@ -159,14 +159,14 @@ def test_any_of_ors_what_is_there():
         masks.any_of()
 
 
-def test_all_of_ands_what_is_there():
+def test_all_of_is_the_intersection():
     random = np.random.default_rng(0)
     a, b = random.random((2, 1, 1, 7)) < 0.5, random.random((1, 1, 5, 7)) < 0.5
     np.testing.assert_array_equal(masks.all_of(a, None, b), a & b)
     np.testing.assert_array_equal(masks.all_of(None, b), b)
 
 
-def test_nothing_is_nothing():
+def test_none_gives_none():
     assert masks.all_of() is None and masks.all_of(None, None) is None
     assert masks.padding(None) is None and masks.same_segment(None) is None
 
@@ -176,12 +176,12 @@ def test_nothing_is_nothing():
     [
         (lambda: masks.padding(np.ones(3)), r"value_mask must be of shape \(batch, length\)"),
         (lambda: masks.same_segment(np.ones(3)), r"query_segments must be of shape"),
-        (lambda: masks.same_segment(np.ones((2, 3)), np.ones((3, 3))), "are of 2 rows and .* of 3"),
+        (lambda: masks.same_segment(np.ones((2, 3)), np.ones((3, 3))), "with 2 rows and .* with 3"),
         (lambda: masks.positions_in_segments(np.ones(3)), "segments must be of shape"),
-        (lambda: masks.prefix_lengths(np.ones(2), np.zeros((3, 4))), "lengths are of 2 rows"),
+        (lambda: masks.prefix_lengths(np.ones(2), np.zeros((3, 4))), "lengths with 2 rows"),
         (
             lambda: masks.materialize(masks.Causal(), np.zeros((2, 4)), np.zeros((3, 4))),
-            "queries are of 2 rows and those of keys of 3",
+            "queries have 2 rows, and those of keys 3",
         ),
     ],
 )

@@ -13,7 +13,7 @@ from tests.masks.definition import assert_is
 from tests.masks.strategies import ANY
 
 
-def test_a_mask_without_a_rule_says_so():
+def test_a_mask_without_allows_is_an_error():
     with pytest.raises(NotImplementedError, match="Mask.allows"):
         masks.Mask().allows(0, 0)
 
@@ -30,7 +30,7 @@ def test_text_has_queries_down_and_keys_across():
     assert len(set(map(len, masks.Causal().draw(11, 2).splitlines()[2:]))) == 1
 
 
-def test_a_rule_about_keys_alone_is_drawn_whole():
+def test_a_rule_of_keys_only_is_drawn_for_all_queries():
     assert masks.Prefix(1).draw(2).splitlines()[2:] == ["0   ■ ·", "1   ■ ·"]
 
 
@@ -42,7 +42,7 @@ def test_lengths_are_checked(name, lengths):
 
 
 @pytest.mark.parametrize("length", [1, 7, 3000])
-def test_density_counts_what_is_allowed(length):
+def test_density_is_the_share_of_allowed_pairs(length):
     assert masks.Causal().density(length) == (length + 1) / (2 * length)
     assert masks.Prefix(1).density(5, length) == 1 / length
     assert masks.Full().density(length) == 1 and (~masks.Full()).density(length) == 0
@@ -68,7 +68,7 @@ def test_a_missing_matplotlib_says_what_to_install(monkeypatch, tmp_path):
         masks.Causal().draw(2, path=tmp_path / "mask.png")
 
 
-def test_a_mask_of_ones_own_joins_in():
+def test_a_users_mask_combines_with_others():
     @dataclasses.dataclass(frozen=True)
     class Even(masks.Mask, Part):
         def allows(self, i, j):
@@ -82,7 +82,7 @@ def test_a_mask_of_ones_own_joins_in():
 @pytest.mark.slow
 @settings(deadline=None)
 @given(ANY.filter(lambda mask: mask.relative), st.integers(0, 20))
-def test_relative_masks_ask_about_the_distance_alone(mask, shift):
+def test_relative_masks_depend_only_on_the_distance(mask, shift):
     i, j = np.arange(12)[:, None], np.arange(15)[None]
     np.testing.assert_array_equal(mask.allows(i, j), mask.allows(i + shift, j + shift))
 
@@ -98,7 +98,7 @@ def test_relative_masks_ask_about_the_distance_alone(mask, shift):
     ],
     ids=str,
 )
-def test_bands_are_all_that_is_between_two_diagonals(mask):
+def test_bands_allow_all_pairs_between_two_diagonals(mask):
     assert mask.is_band
     left, right = mask.band()
     distance = np.arange(13) - np.arange(13)[:, None]  # j - i
@@ -109,20 +109,25 @@ def test_bands_are_all_that_is_between_two_diagonals(mask):
 
 
 def test_is_band_holds_only_for_intersections_of_bands():
-    both = masks.Causal() & masks.Window(3)
-    assert both.is_band and masks.Full().is_band and (both & masks.Window(2)).is_band
-    for other in (both | masks.Window(9), ~masks.Causal(), masks.Dilated(2, 2), masks.Global(1)):
+    band = masks.Causal() & masks.Window(3)
+    assert band.is_band and masks.Full().is_band and (band & masks.Window(2)).is_band
+    for other in (
+        band | masks.Window(9),
+        ~masks.Causal(),
+        masks.Dilated(2, 2),
+        masks.Global(1),
+    ):
         assert not other.is_band
     assert not masks.Longformer(2).is_band and not masks.Mask.is_band
 
 
 def test_relative_holds_unless_a_mask_uses_absolute_positions():
-    both = masks.Causal() & (masks.Window(2) | ~masks.Strided(3))
-    assert both.relative and masks.Dilated(2, 2).relative and masks.Full().relative
-    assert not (both | masks.Prefix(2)).relative and not masks.Mask.relative
+    combined = masks.Causal() & (masks.Window(2) | ~masks.Strided(3))
+    assert combined.relative and masks.Dilated(2, 2).relative and masks.Full().relative
+    assert not (combined | masks.Prefix(2)).relative and not masks.Mask.relative
 
 
-def test_words_do_not_combine_masks():
+def test_and_or_not_are_errors():
     with pytest.raises(TypeError, match="Combine masks with &"):
         masks.Causal() and masks.Window(3)
 
@@ -137,7 +142,7 @@ def cells(mask):
 
 @QUICK
 @given(ANY, ANY)
-def test_operators_are_and_or_not(a, b):
+def test_operators_combine_masks(a, b):
     np.testing.assert_array_equal(cells(a & b), cells(a) & cells(b))
     np.testing.assert_array_equal(cells(a | b), cells(a) | cells(b))
     np.testing.assert_array_equal(cells(~a), ~cells(a))
@@ -153,7 +158,7 @@ def test_de_morgan(a, b):
 
 @QUICK
 @given(ANY)
-def test_any_mask_survives_its_config(mask):
+def test_any_mask_is_restored_from_its_config(mask):
     config = keras.saving.serialize_keras_object(mask)
     again = masks.get(config)
     assert again == mask and hash(again) == hash(mask) and again is not mask
@@ -165,7 +170,7 @@ def test_a_nested_mask_by_definition():
     assert_is(mask, lambda i, j: j <= i and not (abs(i - j) < 2 or i // 3 == j // 3))
 
 
-def test_a_mask_reads_as_it_is_written():
+def test_a_mask_prints_as_its_expression():
     mask = masks.Causal() & (masks.Window(2) | ~masks.Prefix(3))
     assert str(mask) == "(Causal() & (Window(size=2) | ~Prefix(length=3)))"
 
@@ -178,5 +183,5 @@ def test_only_masks_combine(other):
         masks.Either(masks.Causal(), other)
 
 
-def test_everything_is_visible():
+def test_full_shows_every_key():
     assert_is(masks.Full(), lambda i, j: True)

@@ -16,14 +16,14 @@ def test_chunk_size_is_checked():
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 50])
-def test_blocks_are_asked_about(size):
+def test_the_mask_applies_to_blocks(size):
     assert_is(
         masks.Blockwise(masks.Causal() & masks.Window(2), size),
         lambda i, j: 0 <= i // size - j // size < 2,
     )
 
 
-def test_blocks_of_one_token_are_the_mask_itself():
+def test_blocks_of_one_token_give_the_mask_itself():
     mask = masks.Window(2) | masks.Global((3,))
     assert masks.Blockwise(mask, 1).draw(7) == mask.draw(7)
 
@@ -49,7 +49,7 @@ TABLE = [[1, 0, 0, 1, 0], [0, 1, 1, 0, 0], [0, 0, 0, 0, 0]]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 50])
-def test_the_table_says_who_sees_whom(size):
+def test_the_table_decides_which_blocks_see_which(size):
     def rule(i, j):
         row, column = i // size, j // size
         return row < 3 and column < 5 and TABLE[row][column]
@@ -60,7 +60,7 @@ def test_the_table_says_who_sees_whom(size):
 @pytest.mark.parametrize(
     "table", [np.array(TABLE), np.array(TABLE, bool), np.array(TABLE, float), tuple(TABLE)]
 )
-def test_a_table_in_any_form_is_the_same(table):
+def test_tables_in_all_forms_are_equal(table):
     mask = masks.BlockSparse(table, 2)
     assert mask == masks.BlockSparse(TABLE, 2) and hash(mask) == hash(masks.BlockSparse(TABLE, 2))
     assert mask.table[0] == (True, False, False, True, False)

@@ -9,11 +9,11 @@ from tests.masks.examples import COMBINATIONS, EXAMPLES
 
 litert = pytest.importorskip("tests.litert", reason="needs tensorflow and ai-edge-litert")
 
-# The contract exports each of them, too, inside of attention.
+# The contract also exports each mask inside of attention.
 pytestmark = pytest.mark.slow
 
 MASKS = [
-    *(mask for mask in EXAMPLES if mask != masks.Full()),  # which is no tensor
+    *(mask for mask in EXAMPLES if mask != masks.Full()),  # returns None
     *COMBINATIONS,
     masks.Window2D((2, 1), (3, 4), prefix=1),
     masks.Longformer(2, (4,), dilation=2),
@@ -23,7 +23,7 @@ MASKS = [
 
 
 @pytest.mark.parametrize("queries, keys, axes", [((5,), (7,), 1), ((2, 5), (2, 7), 2)])
-def test_masks(queries, keys, axes):
+def test_masks_export(queries, keys, axes):
     random = np.random.default_rng(0)
     arrays = {
         "i": random.integers(0, 13, queries).astype("int32"),
@@ -39,15 +39,15 @@ def test_masks(queries, keys, axes):
     litert.assert_converts(run, arrays, dynamic=axes)
 
 
-def test_masks_that_come_with_the_data():
+def test_masks_from_data_export():
     def run(lengths, segments):
         padding = masks.padding(lengths > 0)
         together = masks.all_of(padding, None, masks.same_segment(segments))
         positions = masks.positions_in_segments(segments)
         prefix = masks.prefix_lengths(ops.sum(lengths, axis=1) - 2, positions)
         either = masks.any_of(masks.materialize(masks.Causal(), positions, positions), prefix)
-        found = {"together": together, "positions": positions, "either": either}
-        return {name: ops.cast(value, "float32") for name, value in found.items()}
+        outputs = {"together": together, "positions": positions, "either": either}
+        return {name: ops.cast(value, "float32") for name, value in outputs.items()}
 
     segments = np.array([[1, 1, 2, 2, 0], [1, 2, 2, 0, 0]], "int32")
     arrays = {
@@ -57,7 +57,7 @@ def test_masks_that_come_with_the_data():
     litert.assert_converts(run, arrays, dynamic=2)
 
 
-def test_a_model_with_prompts_and_packed_documents_of_any_length(tmp_path):
+def test_prompts_and_packed_documents_of_any_length_export(tmp_path):
     ids, segments = (keras.Input((None,), dtype="int32", name=name) for name in ("ids", "segments"))
     lengths = keras.Input((), dtype="int32", name="lengths")
     where = masks.positions_in_segments(segments)
@@ -73,7 +73,7 @@ def test_a_model_with_prompts_and_packed_documents_of_any_length(tmp_path):
     )
     model = keras.Model([ids, lengths, segments], y)
     path = tmp_path / "model.tflite"
-    ka.export.to_litert(model, path)  # raises where the file and the model differ
+    ka.export.to_litert(model, path)  # raises if the file and the model differ
     random = np.random.default_rng(0)
     inputs = {
         "ids": random.integers(0, 30, (3, 6)).astype("int32"),

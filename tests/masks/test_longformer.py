@@ -8,7 +8,7 @@ from tests.masks.definition import assert_is
 @pytest.mark.parametrize("tokens", [1, (3,), (7, 2)])
 @pytest.mark.parametrize("dilation", [1, 3])
 def test_half_the_window_on_each_side_and_global_tokens(window, tokens, dilation):
-    """Beltagy et al. (2020), section 3.1: w / 2 tokens on each side, d - 1 left out between two."""
+    """Compare with Beltagy et al. (2020), section 3.1: w / 2 tokens on each side, d - 1 apart."""
     everywhere = range(tokens) if isinstance(tokens, int) else tokens
     steps = {side * k * dilation for k in range(window // 2 + 1) for side in (1, -1)}
     assert_is(
@@ -17,7 +17,7 @@ def test_half_the_window_on_each_side_and_global_tokens(window, tokens, dilation
     )
 
 
-def test_a_list_of_tokens_becomes_plain():
+def test_a_list_of_tokens_becomes_a_tuple():
     assert masks.Longformer(2, [3, 1]) == masks.Longformer(2, (3, 1))
 
 

@@ -9,7 +9,7 @@ def test_the_first_keys_are_visible(length):
     assert_is(masks.Prefix(length), lambda i, j: j < length)
 
 
-def test_prefix_language_model():
+def test_a_prefix_language_model():
     assert_is(masks.Causal() | masks.Prefix(3), lambda i, j: j <= i or j < 3)
 
 

@@ -20,7 +20,7 @@ def test_drawn_keys_are_visible(arguments):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("min_distance, start", [(0, 0), (1, 0), (3, 0), (0, 5), (2, 4)])
-def test_keys_are_drawn_far_away_and_behind_the_start(min_distance, start):
+def test_keys_are_far_away_and_after_the_start(min_distance, start):
     drawn = sum(
         seen(masks.Random(2, 12, seed, min_distance, start), 12).astype(int) for seed in range(99)
     )
@@ -28,14 +28,14 @@ def test_keys_are_drawn_far_away_and_behind_the_start(min_distance, start):
     np.testing.assert_array_equal(drawn > 0, (abs(i - j) >= min_distance) & (j >= start))
 
 
-def test_every_query_sees_as_many_different_keys():
+def test_every_query_sees_num_keys_different_keys():
     cells = seen(masks.Random(3, 50), 60)
     np.testing.assert_array_equal(cells.sum(axis=1), [3] * 50 + [0] * 10)
     assert not cells[:, 50:].any()
 
 
 def test_the_keys_of_a_seed_never_change():
-    """A saved model must see the same keys for good: these are written down, not computed."""
+    """Compare with stored keys, because a saved model must always see the same keys."""
     cells = seen(masks.Random(2, 6, seed=1), 6)
     written = [[1, 2], [2, 4], [0, 2], [3, 5], [1, 5], [3, 5]]
     assert [np.flatnonzero(row).tolist() for row in cells] == written
@@ -46,14 +46,14 @@ def test_seeds_differ():
     assert len(drawn) == 5
 
 
-def test_all_keys_are_as_likely():
+def test_all_keys_are_equally_likely():
     drawn = (masks.Random(2, 10, seed) for seed in range(400))
     counts = sum(np.any(draw_keys(mask)[..., None] == np.arange(10), 1) for mask in drawn)
-    # 80 expected in each of the 100 cells, standard deviation 8
+    # 80 expected in each of 100 cells, standard deviation 8
     assert counts.min() > 40 and counts.max() < 120
 
 
-def test_a_longer_memory_changes_nothing_before():
+def test_a_longer_memory_does_not_change_earlier_keys():
     mask = masks.Random(2, 12)
     np.testing.assert_array_equal(seen(mask, 5), seen(mask, 12)[:5, :5])
 

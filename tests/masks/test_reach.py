@@ -9,7 +9,7 @@ from tests.masks import strategies
 from tests.masks.strategies import ANY
 from tests.tables import assert_lists
 
-LENGTH = 41  # well beyond every bound below
+LENGTH = 41  # longer than every bound below
 
 PLAIN = [
     masks.Full(),
@@ -74,14 +74,14 @@ DERIVED = {
 }
 
 
-def test_the_reach_of_every_mask_is_compared():
-    known = set(masks.NAMES.values())
-    assert_lists("PLAIN of tests/masks/test_reach.py", known & set(map(type, PLAIN)), known)
+def test_there_is_a_test_of_the_reach_of_every_mask():
+    classes = set(masks.NAMES.values())
+    assert_lists("PLAIN of tests/masks/test_reach.py", classes & set(map(type, PLAIN)), classes)
 
 
-def test_every_mask_is_drawn_alone_and_combined():
-    """In the tests that draw from ANY."""
-    known, drawn = set(masks.NAMES.values()) - {masks.Blockwise}, set()  # ANY has that one
+def test_the_strategy_generates_every_mask():
+    """Check the masks that ANY generates."""
+    classes, drawn = set(masks.NAMES.values()) - {masks.Blockwise}, set()  # part of ANY
 
     @settings(max_examples=500, database=None)
     @given(strategies.PLAIN)
@@ -89,11 +89,11 @@ def test_every_mask_is_drawn_alone_and_combined():
         drawn.add(type(mask))
 
     draw()
-    assert_lists("PLAIN of tests/masks/strategies.py", known & drawn, known)
+    assert_lists("PLAIN of tests/masks/strategies.py", classes & drawn, classes)
 
 
 def pairs(mask, query_positions, key_positions):
-    """The pairs (i, j) that `mask` allows."""
+    """Return the pairs (i, j) that `mask` allows."""
     allowed = masks.materialize(mask, query_positions, key_positions)
     shape = (len(query_positions), len(key_positions))
     rows, columns = np.nonzero(np.ones(shape) if allowed is None else np.asarray(allowed)[0, 0])
@@ -107,7 +107,7 @@ def between(band, i, j):
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(ANY, *4 * [st.integers(0, 24)])
-def test_every_allowed_pair_is_in_the_band_or_of_a_global_token(mask, t, s, query, key):
+def test_every_allowed_pair_is_in_the_band_or_has_a_global_token(mask, t, s, query, key):
     band, tokens = mask.band(), mask.global_tokens()
     for i, j in pairs(mask, range(query, query + t + 1), range(key, key + s + 1)):
         assert between(band, i, j) or i in tokens or j in tokens
@@ -115,7 +115,7 @@ def test_every_allowed_pair_is_in_the_band_or_of_a_global_token(mask, t, s, quer
 
 @settings(max_examples=50)
 @given(ANY)
-def test_a_mask_and_its_opposite_reach_everything_together(mask):
+def test_a_mask_or_its_opposite_reaches_every_pair(mask):
     for side in (mask, ~mask):
         assert side.outside() == (~side).reach()
         assert (side.band(), side.global_tokens()) == (side.band(), side.reach().tokens)
@@ -126,7 +126,7 @@ def test_a_mask_and_its_opposite_reach_everything_together(mask):
 
 
 @pytest.mark.parametrize("mask", PLAIN, ids=str)
-def test_no_bound_is_wider_than_what_is_seen(mask):
+def test_bounds_are_tight(mask):
     band, tokens = mask.band(), mask.global_tokens()
     seen = pairs(mask, range(LENGTH), range(LENGTH))
     steps = [j - i for i, j in seen if i not in tokens and j not in tokens]
@@ -134,26 +134,30 @@ def test_no_bound_is_wider_than_what_is_seen(mask):
         assert band == (0, -1)
     else:
         for side, farthest in zip(band, (-min(steps), max(steps)), strict=True):
-            assert farthest > LENGTH - 3 if side is None else farthest == side
+            tight = farthest > LENGTH - 3 if side is None else farthest == side
+            assert tight, (
+                f"band() is {band}, and the farthest of {LENGTH} positions is {farthest}: bound "
+                f"the mask with reach(), or list one that sees a key {LENGTH - 2} or more away"
+            )
     beyond = [pair for pair in seen if not between(band, *pair)]
     for token in tokens:
-        others = set(tokens) - {token}
-        assert any(token in pair and not others & {*pair} for pair in beyond)
+        other_tokens = set(tokens) - {token}
+        assert any(token in pair and not other_tokens & {*pair} for pair in beyond)
 
 
 @pytest.mark.parametrize("mask", DERIVED, ids=str)
-def test_combinations_know_their_reach(mask):
+def test_combinations_have_the_reach_of_their_pairs(mask):
     assert mask.reach() == DERIVED[mask]
     assert mask.band() == (DERIVED[mask].left, DERIVED[mask].right)
     assert mask.global_tokens() == DERIVED[mask].tokens
 
 
-def test_a_mask_that_says_nothing_reaches_everywhere():
+def test_a_mask_without_reach_is_unbounded():
     assert masks.Mask().band() == (None, None) and masks.Mask().global_tokens() == ()
     assert (~masks.Mask()).reach() == Reach()
 
 
-def test_bounds_have_one_form():
+def test_equal_bounds_compare_equal():
     assert Reach(3, -7) == Reach(0, -1) == Reach(-1, 0)
     assert Reach(1, 1, [5, 2, 5]).tokens == (2, 5)
     assert Reach(tokens=(1, 2)) == Reach()

@@ -9,10 +9,11 @@ def test_keys_are_a_stride_apart(stride):
     assert_is(masks.Strided(stride), lambda i, j: (i - j) % stride == 0)
 
 
-def test_sparse_transformer():
-    """Child et al. (2019), section 4.2: A1 = {t, ..., i} with t = max(0, i - l), A2: (i - j) mod l.
+def test_the_pattern_of_the_sparse_transformer():
+    """Compare with Child et al. (2019), section 4.2.
 
-    Their window counts l + 1 keys, the query's own among them; ours of size l + 1 does as well.
+    A1 = {t, ..., i} with t = max(0, i - l), and A2: (i - j) mod l. Their window and ours of size
+    l + 1 contain l + 1 keys with the query's own.
     """
     length = 4
     assert_is(

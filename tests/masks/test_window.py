@@ -12,7 +12,7 @@ def test_a_key_is_visible_when_it_is_nearer_than_size(size):
     assert_is(masks.Window(size), lambda i, j: abs(i - j) < size)
 
 
-def test_with_causal_it_shows_size_keys():
+def test_a_causal_window_shows_size_keys():
     shown = masks.materialize(masks.Causal() & masks.Window(3), range(11), range(11))
     np.testing.assert_array_equal(np.sum(shown[0, 0], axis=-1), [1, 2] + 9 * [3])
 
@@ -35,7 +35,7 @@ def test_keys_are_dilation_apart(size, dilation):
     )
 
 
-def test_dilation_one_is_the_window():
+def test_dilation_one_equals_the_window():
     assert masks.Dilated(3, 1).draw(7) == masks.Window(3).draw(7)
 
 
@@ -46,11 +46,11 @@ def test_dilated_arguments_are_checked(arguments, bad):
 
 
 def rule(height, width, grid, prefix):
-    """The definition with every token's place written down."""
-    places = ["prefix"] * prefix + list(itertools.product(range(grid[0]), range(grid[1])))
+    """Return the rule by definition, from a list of the row and column of every token."""
+    cells = ["prefix"] * prefix + list(itertools.product(range(grid[0]), range(grid[1])))
 
     def allows(i, j):
-        a, b = (places[k] if k < len(places) else None for k in (i, j))
+        a, b = (cells[k] if k < len(cells) else None for k in (i, j))
         if "prefix" in (a, b):
             return True
         if a is None or b is None:
@@ -82,19 +82,19 @@ def test_the_right_border_is_not_next_to_the_left():
     assert not mask.allows(3, 4) and mask.allows(3, 6)
 
 
-def test_rows_come_first():
+def test_size_gives_rows_first():
     assert_is(
         masks.Window2D((1, 9), (4, 5)),
         lambda i, j: i < 20 and j < 20 and i // 5 == j // 5,
     )
 
 
-def test_hiding_the_prefix():
+def test_the_prefix_can_be_hidden():
     mask = masks.Window2D(1, (2, 2), prefix=1) & ~masks.Global(1)
     assert mask.draw(4).splitlines()[2:5] == ["0   · · · ·", "1   · ■ · ·", "2   · · ■ ·"]
 
 
-def test_lists_and_numpy_become_plain():
+def test_lists_and_numpy_become_tuples_of_ints():
     mask = masks.Window2D([np.int64(2), 3], np.array([4, 5]).tolist())
     assert mask == masks.Window2D((2, 3), (4, 5)) and hash(mask) == hash(
         masks.Window2D((2, 3), (4, 5))

@@ -1,4 +1,4 @@
-"""The builders: papers' sizes, padding, training, structure, errors."""
+"""The builders: sizes of papers, padding, training, structure, errors."""
 
 import dataclasses
 import pathlib
@@ -21,7 +21,7 @@ random = np.random.default_rng(0)
 
 
 def leave_out_sizes(size, parts):
-    """The sizes that a builder takes beside these parts."""
+    """Return the sizes that a builder takes together with these parts."""
     if "encoder" not in parts and "decoder" not in parts:
         return size
     return {name: size[name] for name in size if name in ("hidden_dim", "patch_size")}
@@ -233,8 +233,8 @@ BUILT = {
 }
 
 
-# Published: Touvron et al. (2021), table 1, say 5M, 22M, 86M; Dosovitskiy et al. (2021), table 1,
-# 86M and 307M. To the last parameter these are the counts of the authors' released checkpoints.
+# Published: Touvron et al. (2021), table 1, say 5M, 22M, 86M. Dosovitskiy et al. (2021), table 1,
+# say 86M and 307M. These are the exact counts of the authors' released checkpoints.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name, count",
@@ -250,7 +250,7 @@ BUILT = {
         ("ViT-L/16", 304_326_632),
     ],
 )
-def test_parameter_counts_are_the_papers(name, count):
+def test_parameter_counts_equal_those_of_the_papers(name, count):
     size = ka.models.sizes("vision_transformer")[name]
     one, two = (
         ka.models.vision_transformer(224, 1000, **{**size, "num_layers": n}).count_params()
@@ -259,8 +259,8 @@ def test_parameter_counts_are_the_papers(name, count):
     assert one + (size["num_layers"] - 1) * (two - one) == count  # 24 layers take long to draw
 
 
-# Turc et al. (2019), table 1; Devlin et al. (2019), section 3, says 110M and 340M. To the last
-# parameter these are the counts of the authors' released checkpoints. What a classifier has less:
+# Turc et al. (2019), table 1. Devlin et al. (2019), section 3, says 110M and 340M. These are the
+# exact counts of the authors' released checkpoints. A classifier lacks
 # the tables of 512 places and 2 segments, the norm of the embeddings, and BERT's pooler.
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -297,8 +297,8 @@ def test_sizes_are_those_of_the_first_transformer(builder, name, sizes):
     assert tuple(size[word] for word in words) == sizes
 
 
-def test_every_builder_is_listed():
-    """`seq2seq_recurrent` has a file of its own."""
+def test_all_builders_are_listed():
+    """Except `seq2seq_recurrent`, which has its own file."""
     builders = list_builders()
     assert_lists("SIZES of keras_attention/models/__init__.py", models.SIZES, builders)
     built = {name for name in builders if any(case.startswith(name) for case in BUILT)}
@@ -307,23 +307,23 @@ def test_every_builder_is_listed():
 
 
 def list_operations(model):
-    """Names of the operations in the graph of a model that are not layers."""
-    found = set()
+    """Return the names of operations in the graph of a model that are not layers."""
+    names = set()
     for operation in model.operations:
         if isinstance(operation, keras.Model):
-            found |= list_operations(operation)
+            names |= list_operations(operation)
         elif not isinstance(operation, keras.layers.Layer):
-            found.add(type(operation).__name__)
-    return found
+            names.add(type(operation).__name__)
+    return names
 
 
 @pytest.mark.parametrize("name", BUILT)
 def test_structure(name):
-    """Layer names and weight shapes, so that a review shows every change of them; and roles."""
+    """Compare names, shapes and roles of weights with a file, which shows changes in reviews."""
     model = BUILT[name]()
     contract.check_axes(model)
-    known = set(keras.saving.get_custom_objects())
-    assert list_operations(model) <= known, "HDF5 files do not load"
+    registered = set(keras.saving.get_custom_objects())
+    assert list_operations(model) <= registered, "HDF5 files do not load"
     lines = [f"{w.path.split('/', 1)[-1]} {tuple(w.shape)}" for w in model.weights]
     numbered = re.compile(r"(combined_positions|relative_bias|learned)_\d+")
     lines = [numbered.sub(r"\1", line) for line in lines]
@@ -344,8 +344,8 @@ def test_padding_changes_nothing(characters):
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max", "cls", "attention"])
-def test_padding_changes_no_class(pooling):
-    """Nor does a whole row of it disturb the others; what it gives itself is finite."""
+def test_padding_does_not_change_classes(pooling):
+    """Check rows of only padding as well: they give finite numbers and change no other row."""
     model = classifier(pooling=pooling)
     short = words(batch=2, length=3)["token_ids"]
     long = np.pad(short, [(0, 1), (0, 4)])
@@ -371,8 +371,8 @@ def test_embeddings_are_scaled_before_their_positions_are_added(build):
     np.testing.assert_allclose(difference, (16**0.5 - 1) * np.asarray(blind(ids)), atol=1e-5)
 
 
-def test_the_class_token_is_what_is_read():
-    """Tokens reach the logits through attention to them alone: without it nothing tells texts."""
+def test_pooling_cls_reads_the_class_token():
+    """Check that texts only differ in the logits through attention to their tokens."""
     ids = words()["token_ids"]
     alone = classifier(pooling="cls", mask=ka.masks.Window(1))(ids)
     np.testing.assert_allclose(alone[0], alone[1], atol=1e-6)
@@ -382,8 +382,8 @@ def test_the_class_token_is_what_is_read():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("position", ["sinusoidal", "rotary", "alibi", ["scalar", "relative_bias"]])
-def test_positions_go_where_they_belong(position):
-    """An order-blind model would give a permuted sentence the permuted labels."""
+def test_each_kind_of_position_makes_order_matter(position):
+    """Compare with a model without positions, which gives permuted labels."""
     model = labeler(position=position)
     ids = words()["token_ids"]
     for weight in model.weights:
@@ -402,8 +402,8 @@ def test_blocks_share_no_weights():
 
 
 @pytest.mark.sweep
-def test_several_labels_for_a_text_by_loss():
-    """Class k is whether token k + 1 is there: any number of them are true at once."""
+def test_a_classifier_learns_several_labels():
+    """Let class k mean that token k + 1 occurs."""
     model = classifier(num_layers=1, pooling="max", hidden_dim=32)
     x = random.integers(0, 9, size=(64, 6)).astype("int32")
     y = np.stack([(x == k + 1).any(axis=1) for k in range(7)], axis=1).astype("float32")
@@ -438,7 +438,7 @@ def test_trains_saves_and_loads(name, tmp_path):
     np.testing.assert_allclose(loaded(x), model(x), atol=1e-6)
 
 
-def test_refuses_heads_that_do_not_divide():
+def test_refuses_heads_that_do_not_divide_the_width():
     with pytest.raises(
         ValueError, match="num_heads=5 does not divide hidden_dim=16.*1, 2, 4, 8, 16"
     ):
@@ -460,7 +460,7 @@ def test_refuses_heads_that_do_not_divide():
         (dict(image_size=32, patch_size=32), "hidden_dim=16 and patch_size=32 look swapped"),
     ],
 )
-def test_refuses_images_of_sizes_that_are_none(arguments, message):
+def test_refuses_invalid_image_sizes(arguments, message):
     sizes = dict(num_classes=3, patch_size=4, num_layers=1, num_heads=2, hidden_dim=16)
     with pytest.raises(ValueError, match=message):
         ka.models.vision_transformer(**{**sizes, "intermediate_dim": 16, **arguments})
@@ -484,7 +484,7 @@ def test_the_last_norm_may_follow_the_pooling(pooling):
     np.testing.assert_allclose(model(images), expected, atol=1e-5)
 
 
-def test_a_patch_may_be_wider_than_its_vector_if_that_is_said():
+def test_a_pair_as_patch_size_may_exceed_the_width():
     layer = ka.blocks.PatchEmbedding(4, (16, 16))
     assert layer(np.ones((1, 16, 32, 1))).shape == (1, 3, 4)
     assert type(layer).from_config(layer.get_config()).patch_size == (16, 16)

@@ -1,4 +1,4 @@
-"""The constituency parser: token by token it is the whole, and every text it writes is a tree."""
+"""The constituency parser: decoding token by token, and trees as results."""
 
 import numpy as np
 import pytest
@@ -41,8 +41,8 @@ def test_logits_allow_only_labels_that_continue_the_tree():
         [dict(sampler="greedy"), dict(sampler=ka.generation.Sample(5.0), seed=7), dict(beam=3)]
     ),
 )
-def test_every_text_is_a_tree_over_exactly_the_words(how):
-    """Of a model that was never trained, with a cache, and in batches of any lengths."""
+def test_generated_labels_form_a_tree_over_the_words(how):
+    """Use an untrained model, a cache, and batches of different lengths."""
     how = dict(how)
     if "beam" in how:
         how["sampler"] = ka.generation.Beam(how.pop("beam"))
@@ -60,8 +60,7 @@ def test_every_text_is_a_tree_over_exactly_the_words(how):
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("quantization", sampled([None, "int8_weights"]))
-def test_files_write_trees(quantization, tmp_path):
-    """Built-in ops alone, and the export compares the numbers with the model's."""
+def test_exported_files_write_trees(quantization, tmp_path):
     model = make_model(embedding=embed_characters(9, 5), spare_constituents=2)
     options = dict(start_token_id=1, end_token_id=2, max_new_tokens=5 * 6 + 5)
     generate = ka.export.Generation(**options)
@@ -77,5 +76,5 @@ def test_files_write_trees(quantization, tmp_path):
     for row, written in zip(inputs["token_ids"], ids, strict=True):
         assert decode_tree(written, LABELS, tuple(map(str, row[row > 0])))
     if quantization is None:
-        wanted = ka.generation.generate(model, inputs, sampler="greedy", **options)
-        np.testing.assert_array_equal(ids, wanted)
+        expected = ka.generation.generate(model, inputs, sampler="greedy", **options)
+        np.testing.assert_array_equal(ids, expected)

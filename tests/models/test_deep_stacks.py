@@ -1,4 +1,4 @@
-"""What a rematerialised stack computes on TensorFlow: twice for gradients, once for all else."""
+"""Rematerialized stacks on TensorFlow compute activations twice for gradients."""
 
 import dataclasses
 
@@ -24,7 +24,7 @@ def stack(**kwargs):
 
 
 def trace(function):
-    """The kinds of operations in the graph of a function of X, and what it gives."""
+    """Return the kinds of operations in the graph of a function of X, and its result."""
     traced = tf.function(function, autograph=False).get_concrete_function(tf.constant(X))
     return sorted(op.type for op in traced.graph.get_operations()), traced(tf.constant(X))
 
@@ -55,8 +55,7 @@ def test_activations_are_computed_again_for_the_gradients():
 
 
 @pytest.mark.slow
-def test_nothing_else_is():
-    """Neither inference, nor training in which attention is recorded."""
+def test_inference_and_recording_compute_activations_once():
     plain, model = stack(), stack(remat=True)
     assert trace(plain)[0] == trace(model)[0]
 
@@ -71,5 +70,5 @@ def test_nothing_else_is():
 
 
 @pytest.mark.slow
-def test_exports_are_those_of_a_plain_stack():
+def test_exports_equal_those_of_a_plain_stack():
     assert assert_exports(stack(remat=True)).ops == assert_exports(stack()).ops

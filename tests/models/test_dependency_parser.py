@@ -1,4 +1,4 @@
-"""The dependency parser: what pads it changes nothing, and a small one learns trees."""
+"""The dependency parser: padding, weights of a labeler, and packed documents."""
 
 import numpy as np
 import pytest
@@ -28,8 +28,8 @@ def test_padding_changes_nothing(name):
         assert (np.asarray(long[name])[:, :3, 4:] < -5e4).all()
 
 
-def test_the_trunk_is_that_of_the_labeler():
-    """Characters, too: the weights of a tagger are those of a parser, but for the heads."""
+def test_the_encoder_is_that_of_the_labeler():
+    """Check with characters as well."""
     settings = dict(num_layers=1, num_heads=2, hidden_dim=16, embedding=embed_characters(9))
     labeler = ka.models.sequence_labeler(30, 7, **settings)
     parser = ka.models.dependency_parser(30, 5, arc_dim=8, label_dim=4, **settings)
@@ -38,8 +38,8 @@ def test_the_trunk_is_that_of_the_labeler():
     assert names == [w.path for w in parser.weights if not w.path.startswith(heads)]
 
 
-def test_words_of_conformer_blocks_see_their_neighbours():
-    """With a mask that shows a word itself alone, what it sees of others is the convolution."""
+def test_convolutions_of_conformer_blocks_reach_neighbors():
+    """Hide all other words from the attention."""
     encoder = ka.models.ConformerEncoder.of_size(
         1, 2, 16, 20, kernel_size=3, mask=ka.masks.Window(1)
     )
@@ -52,5 +52,5 @@ def test_words_of_conformer_blocks_see_their_neighbours():
 @pytest.mark.parametrize("name", ["Conformer", "LSTM"])
 def test_packed_documents_need_attention_only(name):
     packed = ka.models.TextEmbedding(packed=True)
-    with pytest.raises(ValueError, match="was called on packed documents"):
+    with pytest.raises(ValueError, match="was called with segment_ids"):
         ka.models.sequence_labeler(30, 5, hidden_dim=16, embedding=packed, encoder=ENCODERS[name])

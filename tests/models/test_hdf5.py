@@ -1,4 +1,4 @@
-"""Models in Keras's older format, one `.h5` file, with the padding masks of their graphs."""
+"""Models in Keras's older format, one `.h5` file, with padding masks."""
 
 import keras
 import pytest
@@ -31,16 +31,18 @@ def test_models_are_saved_and_loaded(name, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_table_shared_by_layers_is_refused_when_it_is_loaded(tmp_path):
+def test_loading_refuses_a_table_shared_by_layers(tmp_path):
     BUILT[SHARED]().save(tmp_path / "model.h5")
     with pytest.raises(ValueError, match="Weight count mismatch"):
         keras.saving.load_model(tmp_path / "model.h5")
 
 
-def test_names_of_operations_mean_those_of_keras():
+def test_names_of_operations_are_those_of_keras():
     ids = keras.Input((3,), dtype="int32")
     compared = keras.ops.not_equal(ids, 0)
     padded = keras.ops.pad(ids, ((0, 0), (1, 1)))
     registry = keras.saving.get_custom_objects()
-    for name, tensor in (("NotEqual", compared), ("Pad", padded)):
+    negated = keras.ops.logical_not(compared)
+    tensors = {"NotEqual": compared, "Pad": padded, "LogicalNot": negated}
+    for name, tensor in tensors.items():
         assert registry[name] is type(keras_internals.producer(tensor))

@@ -1,4 +1,4 @@
-"""`replace_head`: what stays of a model, what is new, and which models have no such head."""
+"""`replace_head`: old and new layers, and models that it refuses."""
 
 import keras
 import numpy as np
@@ -31,14 +31,14 @@ def revive(model, folder):
 
 
 def features(model, inputs):
-    """What the last layer is given."""
+    """Return the input of the last layer."""
     return keras.Model(model.input, model.layers[-1].input)(inputs)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("revived", [False, True], ids=["built", "revived"])
 @pytest.mark.parametrize("name", BUILT)
-def test_all_but_the_last_layer_stays(name, revived, tmp_path):
+def test_only_the_last_layer_is_new(name, revived, tmp_path):
     build, inputs = BUILT[name]
     model = revive(build(), tmp_path) if revived else build()
     new = ka.models.replace_head(model, 3)
@@ -61,7 +61,7 @@ def test_the_new_model_is_saved_and_replaced_again(tmp_path):
     np.testing.assert_allclose(loaded(inputs), new(inputs), atol=1e-6)
 
 
-def test_the_body_learns_with_the_new_head():
+def test_training_updates_the_shared_layers():
     model = BUILT["text_classifier"][0]()
     table = model.get_layer("embedding").weights[0]
     before = np.array(table)
@@ -69,10 +69,10 @@ def test_the_body_learns_with_the_new_head():
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     new.compile("adam", loss, run_eagerly=True)
     new.fit(TOKENS, np.array([0, 1]), verbose=0)
-    assert np.abs(np.array(table) - before).max() > 0  # the table of both
+    assert np.abs(np.array(table) - before).max() > 0  # the shared table
 
 
-def test_settings_of_the_head_stay():
+def test_the_new_head_keeps_the_settings():
     x = keras.Input((4,))
     head = keras.layers.Dense(5, "softmax", use_bias=False, name="classes", dtype="float32")
     new = ka.models.replace_head(keras.Model(x, {"shares": head(x)}), 2)
@@ -111,16 +111,16 @@ def two_outputs():
             "logits, of class Identity: expected a ker",
         ),
         (two_outputs, "has 2 outputs: expected one"),
-        (lambda: keras.Sequential([keras.layers.Dense(2)]), "no functional model"),
-        (lambda: keras.layers.Dense(2), "no functional model"),
+        (lambda: keras.Sequential([keras.layers.Dense(2)]), "expected a functional model"),
+        (lambda: keras.layers.Dense(2), "expected a functional model"),
     ],
 )
-def test_models_without_such_a_head_are_refused(make, message):
+def test_refuses_models_without_a_dense_head(make, message):
     with pytest.raises(ValueError, match=message):
         ka.models.replace_head(make(), 3)
 
 
 @pytest.mark.parametrize("number", [0, -1, 2.5, True, None])
-def test_numbers_of_classes_are_whole(number):
+def test_refuses_numbers_of_classes_that_are_not_whole(number):
     with pytest.raises(ValueError, match="num_classes must be a whole number"):
         ka.models.replace_head(BUILT["text_classifier"][0](), number)

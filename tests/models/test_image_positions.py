@@ -1,4 +1,4 @@
-"""Positions of image models by name: those on a grid are of the patches."""
+"""Names of positions in image models, on the grid of patches and others."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def build(**kwargs):
 
 
 def randomize(*models):
-    """Gives all models the same weights."""
+    """Give all models the same weights."""
     for weights in zip(*(model.weights for model in models), strict=True):
         values = random.normal(size=weights[0].shape, scale=0.3)
         for weight in weights:
@@ -31,14 +31,14 @@ def randomize(*models):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(ON_GRID))
-def test_a_name_is_a_position_of_the_patches(name):
-    named, given = build(position=name), build(position=ON_GRID[name])
-    randomize(named, given)
+def test_a_name_means_a_position_on_the_grid(name):
+    named, made = build(position=name), build(position=ON_GRID[name])
+    randomize(named, made)
     images = random.random((2, 8, 12, 3)).astype("float32")
-    np.testing.assert_array_equal(named(images), given(images))
+    np.testing.assert_array_equal(named(images), made(images))
 
 
-def test_names_in_lists():
+def test_lists_may_contain_names_of_grid_positions():
     named = build(position=["sinusoidal_2d", "swin_bias"])
     made = build(position=[ON_GRID["sinusoidal_2d"], ON_GRID["swin_bias"]])
     randomize(named, made)
@@ -46,7 +46,7 @@ def test_names_in_lists():
     np.testing.assert_array_equal(named(images), made(images))
 
 
-def test_other_names_are_of_the_tokens():
+def test_other_names_mean_positions_of_tokens():
     line = build(position="rotary"), build(position=ka.positions.Rotary())
     randomize(*line)
     images = random.random((2, 8, 12, 3)).astype("float32")
@@ -57,8 +57,11 @@ def test_other_names_are_of_the_tokens():
     ("settings", "message"),
     [
         ({"position": "rotary_3d"}, "position='rotary_3d': expected one of rotary_2d"),
-        ({"position": "rotary_2d", "hidden_dim": 12}, "that 4 divides"),
-        ({"position": ["sinusoidal_2d", "rotary_2d"], "hidden_dim": 12}, "that 4 divides"),
+        ({"position": "rotary_2d", "hidden_dim": 12}, "a multiple of 4"),
+        (
+            {"position": ["sinusoidal_2d", "rotary_2d"], "hidden_dim": 12},
+            "a multiple of 4",
+        ),
         ({"position": "rotary_2d", "patch_size": 16}, "patch_size=.16, 16. does not divide"),
     ],
 )
@@ -67,7 +70,7 @@ def test_image_encoder_refuses_positions_that_do_not_fit(settings, message):
         ka.models.image_encoder((8, 12), **SIZE | settings)
 
 
-def test_a_detector_and_a_captioner_take_them_too():
+def test_detectors_and_captioners_take_grid_positions():
     models = (
         ka.models.object_detector((8, 12), 3, position="rotary_2d", **SIZE),
         ka.models.image_to_sequence((8, 12), 9, position="rotary_2d", **SIZE),

@@ -1,4 +1,4 @@
-"""Pictures to tokens by an encoder and a decoder: structure, cache, what each side sees."""
+"""Images to tokens: structure, cache, and the tokens that each side depends on."""
 
 import keras
 import numpy as np
@@ -55,14 +55,14 @@ IMAGES = random.uniform(size=(2, 8, 12, 3)).astype("float32")
         2,
     ),
 )
-def test_writes_with_a_cache_what_is_best_without(settings):
+def test_cached_generation_equals_the_best_tokens_without_cache(settings):
     model = make(**settings)
     together = ka.generation.generate(model, {"images": IMAGES}, 6, **BEGIN)
     for row, written in enumerate(together):
         text = [1]
         for token in written:
             logits = compute(model, IMAGES[row : row + 1], [text])[0, -1]
-            first = 0 if "target_embedding" in settings else 1  # which has no padding
+            first = 0 if "target_embedding" in settings else 1  # without padding
             assert token == logits[first:].argmax() + first  # padding is never written
             text.append(int(token))
             if token == 2:
@@ -71,7 +71,7 @@ def test_writes_with_a_cache_what_is_best_without(settings):
     assert beams.shape == (2, 6)
 
 
-def test_a_token_sees_the_whole_picture_and_those_before_it():
+def test_a_token_depends_on_the_picture_and_earlier_tokens():
     model = make()
     ids = [[1, 4, 5, 6]] * 2
     before = compute(model, IMAGES, ids)
@@ -104,7 +104,7 @@ def test_saved_model_computes_the_same_outputs_when_loaded(tmp_path):
     np.testing.assert_array_equal(compute(again, IMAGES, ids), compute(model, IMAGES, ids))
 
 
-def test_refuses_what_does_not_fit():
+def test_refuses_invalid_arguments():
     with pytest.raises(ValueError, match="patch"):
         ka.models.image_to_sequence(30, 9, **SIZE)
     with pytest.raises(ValueError, match=r"pass ka.positions.Learned\(max_length="):

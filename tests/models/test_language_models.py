@@ -1,4 +1,4 @@
-"""The builders of models that write: language models, and the Transformer with its relatives."""
+"""Builders of models that generate text: language models and encoder-decoders."""
 
 import dataclasses
 
@@ -25,7 +25,7 @@ def transformer(target=None, **kwargs):
 
 
 def make_stacks(num_layers=1, num_decoder_layers=None, **settings):
-    """Both stacks of an encoder-decoder, with rarer settings."""
+    """Make both stacks of an encoder-decoder, with rarer settings."""
     sizes = (2, 16, 20)
     encoder = ka.models.TransformerEncoder.of_size(num_layers, *sizes, **settings)
     decoder = ka.models.TransformerDecoder.of_size(
@@ -39,7 +39,7 @@ def like(structure, **kwargs):
 
 
 def drawn(model):
-    """Weights around those of a new model: what starts at zero or one hides nothing."""
+    """Add random numbers to weights, because zeros and ones would hide errors."""
     for weight in model.trainable_weights:
         weight.assign(weight + random.normal(size=weight.shape, scale=0.2))
     return model
@@ -73,7 +73,7 @@ TRANSFORMERS = {
 
 
 @pytest.mark.parametrize("kwargs", LANGUAGE_MODELS.values(), ids=LANGUAGE_MODELS)
-def test_a_language_model_sees_no_future(kwargs):
+def test_later_tokens_change_no_earlier_logits(kwargs):
     model, x = language_model(**kwargs), ids()
     logits = np.asarray(model(x))
     changed = np.concatenate([x[:, :3], x[:, 3:] % (V - 1) + 1], axis=1)
@@ -82,8 +82,8 @@ def test_a_language_model_sees_no_future(kwargs):
     np.testing.assert_allclose(np.asarray(model(padded(x)))[:, :5], logits, atol=1e-4)
 
 
-def test_a_window_is_all_that_a_token_sees():
-    """Two layers of three tokens reach four back, and no further."""
+def test_a_window_limits_the_visible_tokens():
+    """Check that two layers with a window of three tokens reach four back."""
     model, x = language_model(mask=ka.masks.Window(3), num_layers=2), ids(1, 8)
     for place, reached in [(2, False), (3, True)]:
         changed = x.copy()
@@ -103,7 +103,7 @@ def test_soft_caps_bound_logits_and_keep_their_order():
     np.testing.assert_allclose(capped(ids), expected, atol=1e-5)
 
 
-def test_the_future_is_hidden_once():
+def test_a_causal_mask_is_added_once():
     causal = ka.masks.Causal()
     for mask, expected in [
         (None, causal),
@@ -120,8 +120,8 @@ def writer(request):
 
 
 @pytest.mark.slow
-def test_source_and_target_are_told_apart(writer):
-    """Masks of the source reach the cross-attention however the model is run; no future is seen."""
+def test_source_and_target_have_different_roles(writer):
+    """Check that the cross-attention gets the mask of the source, and hides no source token."""
     model, source, target = writer, ids(), ids(2, 4, 19)
     expected = np.asarray(model({"source_ids": source, "target_ids": target}))
     longer = {"source_ids": padded(source), "target_ids": padded(target, 2)}
@@ -135,8 +135,17 @@ def test_source_and_target_are_told_apart(writer):
     assert not np.allclose(logits, expected, atol=1e-2)
 
 
+def test_only_the_target_has_a_bias_of_logits():
+    embedding = ka.models.TextEmbedding(logit_bias=True)
+    size = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8)
+    model = ka.models.seq2seq_transformer(12, embedding=embedding, **size)
+    with_bias = ["/embedding/bias" in f"/{weight.path}" for weight in model.weights]
+    assert sum(with_bias) == 1 and model.get_layer("decoder").get_layer("embedding").logit_bias
+    assert not model.get_layer("encoder").get_layer("embedding").logit_bias
+
+
 @pytest.mark.slow
-def test_two_models_make_the_whole(writer, tmp_path):
+def test_encoder_and_decoder_equal_the_whole_model(writer, tmp_path):
     model, source, target = writer, padded(ids()), ids(2, 4, 19)
     expected = model({"source_ids": source, "target_ids": target})
     model.save(tmp_path / "model.keras")
@@ -151,7 +160,7 @@ def test_two_models_make_the_whole(writer, tmp_path):
     np.testing.assert_allclose(logits, expected, atol=1e-5)
 
 
-def test_attention_is_recorded_by_side():
+def test_attention_of_both_sides_is_recorded():
     model = transformer()
     with ka.visualization.record_attention(model) as maps:
         model({"source_ids": ids(), "target_ids": ids(2, 4)})
@@ -211,7 +220,7 @@ def test_a_masked_language_model_sees_both_sides_and_segments():
         assert not np.allclose(changed[:, 0], logits[:, 0], atol=1e-2)
 
 
-def test_the_head_of_a_masked_language_model_may_do_without_biases():
+def test_the_head_of_a_masked_language_model_may_have_no_biases():
     norm = dict(normalization="layer_norm_no_bias")
     model = drawn(
         ka.models.masked_language_model(
@@ -227,8 +236,8 @@ def test_the_head_of_a_masked_language_model_may_do_without_biases():
     assert model(ids()).shape == (2, 5, V)
 
 
-def test_labels_may_follow_the_transform_of_a_masked_language_model():
-    """Of each token in a labeler, of the pooled vector in a classifier."""
+def test_a_labeler_may_have_the_transform_of_a_masked_language_model():
+    """Check it for tokens of a labeler and for the pooled vector of a classifier."""
     stack, transform = make_encoder(**SMALL), make_transform(16, "relu")
 
     def encode(x):
@@ -254,7 +263,7 @@ def test_labels_may_follow_the_transform_of_a_masked_language_model():
     assert classifier.get_layer("transform").bias is None
 
 
-# The counts of the released checkpoints; BART's tables of places have two rows that nobody uses.
+# The counts of the released checkpoints. BART's tables of positions have two unused rows.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "builder, name, vocabulary_size, count",
@@ -277,13 +286,13 @@ def test_labels_may_follow_the_transform_of_a_masked_language_model():
         ),
     ],
 )
-def test_parameter_counts_are_those_published(builder, name, vocabulary_size, count):
-    scope = keras.StatelessScope(initialize_variables=False)  # no weight is ever drawn
+def test_parameter_counts_equal_the_published_ones(builder, name, vocabulary_size, count):
+    scope = keras.StatelessScope(initialize_variables=False)  # draws no weights
     with scope:
         size = ka.models.sizes(builder)[name]
-        found = getattr(ka.models, builder)(vocabulary_size, **size).count_params()
-    keras.utils.clear_session(free_memory=False)  # or the next such scope would draw them
-    assert found == count
+        counted = getattr(ka.models, builder)(vocabulary_size, **size).count_params()
+    keras.utils.clear_session(free_memory=False)  # otherwise the next scope would draw them
+    assert counted == count
 
 
 @pytest.mark.parametrize(
@@ -312,8 +321,8 @@ def test_refuses(make, message):
 
 
 @pytest.mark.sweep
-def test_a_transformer_learns_to_turn_words_around():
-    """Trained on one place after another, in batches with padding, greedily read."""
+def test_a_transformer_learns_to_reverse_words():
+    """Train in batches with padding, and generate greedily."""
     model = ka.models.seq2seq_transformer(
         12, num_layers=1, num_heads=4, hidden_dim=32, intermediate_dim=64, dropout=0.0
     )
@@ -342,15 +351,15 @@ def test_a_transformer_learns_to_turn_words_around():
     assert right.all(axis=1).mean() > 0.9
 
 
-def test_sizes_are_those_of_the_papers():
-    """Devlin et al. (2019), section 3, and Turc et al. (2019), table 1: heads have 64 features."""
+def test_sizes_equal_those_of_the_papers():
+    """Compare with Devlin et al. (2019), section 3, and Turc et al. (2019), table 1."""
     sizes = {"Base": (12, 768), "Large": (24, 1024), "Tiny": (2, 128), "Mini": (4, 256)}
     sizes |= {"Small": (4, 512), "Medium": (8, 512)}
-    found = {
+    counted = {
         name.removeprefix("BERT-"): (one["encoder"].num_layers, one["hidden_dim"])
         for name, one in ka.models.sizes("masked_language_model").items()
     }
-    assert found == sizes
+    assert counted == sizes
     for one in ka.models.sizes("masked_language_model").values():
         encoder, width = one["encoder"], one["hidden_dim"]
         assert encoder.attention.num_heads == width // 64

@@ -1,4 +1,4 @@
-"""`object_detector`: its outputs, what each query sees, and what other layers give."""
+"""`object_detector`: its outputs, the dependencies of queries, and other layers."""
 
 import dataclasses
 
@@ -37,36 +37,36 @@ def call(model):
     ],
 )
 def test_boxes_and_logits_of_each_query(settings, queries):
-    _, found = call(build(**settings))
-    assert list(found) == ["logits", "boxes"]
-    assert found["logits"].shape == (2, queries, 3) and found["boxes"].shape == (2, queries, 4)
-    assert (found["boxes"] > 0).all() and (found["boxes"] < 1).all()
+    _, outputs = call(build(**settings))
+    assert list(outputs) == ["logits", "boxes"]
+    assert outputs["logits"].shape == (2, queries, 3) and outputs["boxes"].shape == (2, queries, 4)
+    assert (outputs["boxes"] > 0).all() and (outputs["boxes"] < 1).all()
 
 
-def test_cells_begin_at_their_own_place_and_with_few_objects():
-    _, found = call(build())
+def test_initial_boxes_lie_at_their_cells_with_few_objects():
+    _, outputs = call(build())
     expected = [((c + 0.5) / 3, (r + 0.5) / 2) for r in range(2) for c in range(3)]
-    np.testing.assert_allclose(found["boxes"][0, :, :2], expected, atol=1e-6)
-    shares = 1 / (1 + np.exp(-found["logits"]))
+    np.testing.assert_allclose(outputs["boxes"][0, :, :2], expected, atol=1e-6)
+    shares = 1 / (1 + np.exp(-outputs["logits"]))
     assert 0.002 < np.median(shares) < 0.05
 
 
 @pytest.mark.parametrize("settings", [{}, {"queries": 5}])
-def test_no_object_is_one_class_more(settings):
-    _, found = call(build(no_object=True, **settings))
-    assert found["logits"].shape[-1] == 4
+def test_no_object_adds_a_class(settings):
+    _, outputs = call(build(no_object=True, **settings))
+    assert outputs["logits"].shape[-1] == 4
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("queries", ["grid", 5])
-def test_other_layers_are_read_by_the_same_heads(queries, norm):
-    """The last of three layers is the output; those before are what shorter stacks would give."""
+def test_auxiliary_outputs_use_the_same_heads(queries, norm):
+    """Compare the outputs of earlier layers with those of shorter stacks."""
     name = "num_layers" if queries == "grid" else "num_decoder_layers"
     model = build_with_norm(queries, norm, **{name: 3}, auxiliary=True)
     randomize(model)
-    images, found = call(model)
-    assert found["auxiliary_logits"].shape == (2, 2, found["logits"].shape[1], 3)
+    images, outputs = call(model)
+    assert outputs["auxiliary_logits"].shape == (2, 2, outputs["logits"].shape[1], 3)
     weights = {weight.path: weight for weight in model.weights}
     for count in (1, 2):
         shorter = build_with_norm(queries, norm, **{name: count})
@@ -75,7 +75,7 @@ def test_other_layers_are_read_by_the_same_heads(queries, norm):
         expected = shorter(images)
         for output in ("logits", "boxes"):
             np.testing.assert_allclose(
-                found[f"auxiliary_{output}"][:, count - 1], expected[output], atol=1e-5
+                outputs[f"auxiliary_{output}"][:, count - 1], expected[output], atol=1e-5
             )
 
 
@@ -85,28 +85,28 @@ def test_other_layers_are_read_by_the_same_heads(queries, norm):
     [{}, {"num_layers": 1}, {"queries": 5, "no_object": True, "auxiliary": True}],
     ids=str,
 )
-def test_heads_of_several_queries_for_an_object_are_beside_the_others(settings):
-    """They read the layer before the last by weights of their own, and change no other output."""
+def test_one_to_many_adds_a_second_pair_of_heads(settings):
+    """Check that it reads the layer before the last and changes no other output."""
     plain, model = build(**settings), build(one_to_many=True, **settings)
     randomize(model)
     weights = {weight.path: weight for weight in model.weights}
     for weight in plain.weights:
         weight.assign(weights[weight.path])
-    images, found = call(model)
+    images, outputs = call(model)
     for name, value in plain(images).items():
-        np.testing.assert_allclose(found[name], value, atol=1e-5)
+        np.testing.assert_allclose(outputs[name], value, atol=1e-5)
     for name in ("logits", "boxes"):
-        assert found[f"one_to_many_{name}"].shape == found[name].shape
+        assert outputs[f"one_to_many_{name}"].shape == outputs[name].shape
         head, own = (model.get_layer(f"{prefix}{name}") for prefix in ("", "one_to_many_"))
         for weight, other in zip(own.weights, head.weights, strict=True):
             weight.assign(other)
-    found, every = model(images), build(**settings | {"auxiliary": True})
+    outputs, every = model(images), build(**settings | {"auxiliary": True})
     for weight in every.weights:
         weight.assign(weights[weight.path])
     expected = every(images)
     for name in ("logits", "boxes"):
         before = expected.get(f"auxiliary_{name}", expected[name][:, None])[:, -1]
-        np.testing.assert_allclose(found[f"one_to_many_{name}"], before, atol=1e-5)
+        np.testing.assert_allclose(outputs[f"one_to_many_{name}"], before, atol=1e-5)
 
 
 def build_with_norm(queries, norm, num_layers=2, num_decoder_layers=1, **kwargs):
@@ -122,7 +122,7 @@ def randomize(model):
         weight.assign(weight + random.normal(size=weight.shape, scale=0.1))
 
 
-def test_queries_see_one_another_and_every_cell():
+def test_queries_depend_on_one_another_and_on_every_cell():
     model = build(queries=5, num_decoder_layers=1)
     with ka.visualization.record_attention(model) as maps:
         call(model)
@@ -139,15 +139,15 @@ def test_saved_and_loaded(tmp_path):
     ):
         model = build(**settings)
         randomize(model)
-        images, found = call(model)
+        images, outputs = call(model)
         model.save(tmp_path / "model.keras")
         again = keras.saving.load_model(tmp_path / "model.keras")(images)
-        for name, value in found.items():
+        for name, value in outputs.items():
             np.testing.assert_allclose(again[name], value, atol=1e-6)
 
 
-def test_size_of_the_paper():
-    """The weights of a layer, counted from the paper's widths: 256 and 2048, with all biases."""
+def test_detr_has_the_parameters_of_the_paper():
+    """Count the weights from the paper's widths, 256 and 2048, with all biases."""
     size = ka.models.sizes("object_detector")["DETR"]
     for name in ("encoder", "decoder"):
         size[name] = dataclasses.replace(size[name], num_layers=1)

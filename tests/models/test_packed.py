@@ -1,4 +1,4 @@
-"""Documents packed in one row are read as if each came alone."""
+"""Documents packed in one row give the same as separate rows."""
 
 import dataclasses
 
@@ -12,7 +12,7 @@ from tests.grids import quick
 from tests.stacks import embed_characters, make_encoder, make_writer
 
 SIZE = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20)
-LENGTHS = [3, 4, 2]  # of the documents in a row of 11, of which two are padding
+LENGTHS = [3, 4, 2]  # in a row of 11, with two of padding
 DOCUMENTS = np.array([[1] * 3 + [2] * 4 + [3] * 2 + [0] * 2])
 random = np.random.default_rng(0)
 
@@ -50,7 +50,7 @@ BUILDERS = {
 
 
 def draw(model):
-    """Inputs of one row, with padding after the last document."""
+    """Draw inputs of one row, with padding after the last document."""
     shapes = {"character_ids": (1, 11, 16)}
     kinds = {"segment_ids": (0, 2), "character_ids": (1, 30)}
     names = model.input if isinstance(model.input, dict) else ["token_ids"]
@@ -64,20 +64,20 @@ def draw(model):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
-def test_documents_are_read_as_if_alone(name):
+def test_packed_documents_equal_separate_ones(name):
     packed, alone = BUILDERS[name](packed=True), BUILDERS[name]()
     alone.set_weights(packed.get_weights())
-    given = draw(packed)
-    together = np.asarray(packed(given))
-    del given["document_ids"]
+    batch = draw(packed)
+    together = np.asarray(packed(batch))
+    del batch["document_ids"]
     for start, length in zip(np.cumsum([0, *LENGTHS[:-1]]), LENGTHS, strict=True):
-        piece = {key: x[:, start : start + length] for key, x in given.items()}
+        piece = {key: x[:, start : start + length] for key, x in batch.items()}
         expected = alone(piece if len(piece) > 1 else piece["token_ids"])
         np.testing.assert_allclose(together[:, start : start + length], expected, atol=2e-5)
 
 
 @pytest.mark.parametrize("cross_position", quick([None, "rotary"], "rotary"))
-def test_pairs_are_read_as_if_alone(cross_position):
+def test_packed_pairs_equal_separate_ones(cross_position):
     decoder = ka.models.TransformerDecoder.of_size(2, 2, 16, 20, cross_position=cross_position)
     packed, alone = (
         ka.models.seq2seq_transformer(
@@ -99,20 +99,20 @@ def test_pairs_are_read_as_if_alone(cross_position):
     )
     for pair in (1, 2, 3):
         mine = target_documents[0] == pair
-        given = {"source_ids": source[:, DOCUMENTS[0] == pair], "target_ids": target[:, mine]}
-        np.testing.assert_allclose(np.asarray(together)[:, mine], alone(given), atol=2e-5)
+        batch = {"source_ids": source[:, DOCUMENTS[0] == pair], "target_ids": target[:, mine]}
+        np.testing.assert_allclose(np.asarray(together)[:, mine], alone(batch), atol=2e-5)
 
 
 @pytest.mark.slow
 def test_a_packed_model_learns_and_is_saved(tmp_path):
     model = BUILDERS["causal_language_model"](packed=True)
     model.compile("adam", ka.training.MaskedSparseCategoricalCrossentropy())
-    given = draw(model)
-    history = model.fit(given, given["token_ids"], epochs=3, verbose=0)
+    batch = draw(model)
+    history = model.fit(batch, batch["token_ids"], epochs=3, verbose=0)
     assert history.history["loss"][-1] < history.history["loss"][0]
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(loaded(given), model(given), atol=1e-6)
+    np.testing.assert_allclose(loaded(batch), model(batch), atol=1e-6)
 
 
 @pytest.mark.slow

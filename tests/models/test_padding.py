@@ -1,4 +1,4 @@
-"""`padding`: what is promised of a model's ids changes no number, and a broken promise is told."""
+"""The argument `padding`: it changes no number, and violating ids are refused."""
 
 import dataclasses
 
@@ -64,19 +64,19 @@ def inputs(name, ids):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
-def test_a_promise_changes_no_number(name):
+def test_padding_argument_changes_no_number(name):
     plain = build(name)
     for padding, ids in (("none", FULL), ("right", RIGHT), ("right", FULL)):
-        model, given = build(name, padding), inputs(name, ids)
-        np.testing.assert_array_equal(model(given), plain(given))
+        model, batch = build(name, padding), inputs(name, ids)
+        np.testing.assert_array_equal(model(batch), plain(batch))
         np.testing.assert_array_equal(
-            model.predict(given, verbose=0), plain.predict(given, verbose=0)
+            model.predict(batch, verbose=0), plain.predict(batch, verbose=0)
         )
 
 
 @pytest.mark.parametrize("name", BUILDERS)
 @pytest.mark.parametrize("padding, ids", [("none", RIGHT), ("right", LEFT)])
-def test_a_broken_promise_is_told(name, padding, ids):
+def test_ids_that_violate_padding_are_refused(name, padding, ids):
     model = build(name, padding)
     with pytest.raises(ValueError, match=f"padding_id=0 in row 1.*padding='{padding}'"):
         model(inputs(name, ids))
@@ -89,14 +89,14 @@ def test_model_without_padding_has_no_mask():
 
 
 @pytest.mark.parametrize("padding", ["none", "right"])
-def test_a_promise_is_saved(padding, tmp_path):
+def test_padding_argument_is_saved(padding, tmp_path):
     model = build("causal_language_model", padding)
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
     with pytest.raises(ValueError, match=f"padding='{padding}'"):
         again(LEFT if padding == "right" else RIGHT)
-    found = again.get_layer("block_0").attention.padding
-    assert found == ("right" if padding == "right" else None)
+    padding = again.get_layer("block_0").attention.padding
+    assert padding == ("right" if padding == "right" else None)
 
 
 @pytest.mark.slow
@@ -110,18 +110,18 @@ def test_model_without_padding_exports_without_comparisons(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("padding", ["none", "right"])
-def test_a_batch_of_prompts_is_written_on_as_each_alone(padding):
-    """Prompts are filled up for the model, which breaks no promise."""
+def test_a_batch_of_prompts_generates_like_each_prompt(padding):
+    """Check that `generate` may pad prompts in spite of `padding="none"`."""
     model = build("causal_language_model", padding)
     together = ka.generation.generate(model, [[5, 7], [3, 4, 6, 8]], 4)
     for row, prompt in zip(together, ([5, 7], [3, 4, 6, 8]), strict=True):
         np.testing.assert_array_equal(row, ka.generation.generate(model, [prompt], 4)[0])
 
 
-def test_promises_that_mean_nothing():
+def test_invalid_padding_arguments_are_refused():
     with pytest.raises(ValueError, match="padding='left'"):
         build("causal_language_model", "left")
-    with pytest.raises(ValueError, match="padding='right' with padding_id=None"):
+    with pytest.raises(ValueError, match="padding='right', padding_id=None"):
         embedding = ka.models.TextEmbedding(padding_id=None, padding="right")
         ka.models.causal_language_model(12, embedding=embedding, **SIZE)
     with pytest.raises(TypeError, match="'padding'"):

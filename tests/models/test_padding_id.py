@@ -1,4 +1,4 @@
-"""`padding_id`: another id than 0 is no token, or none is; in builders, generation and files."""
+"""`padding_id`: other ids than 0, or none, in builders, generation and files."""
 
 import dataclasses
 import json
@@ -32,7 +32,7 @@ def is_pair(name):
 
 
 def build(name, padding_id):
-    """A model whose weights are those of every other one of the name."""
+    """Build the model called `name`, with the same weights for all padding ids."""
     keras.utils.set_random_seed(1)
     arguments, settings = BUILDERS[name]
     if name == "encoder_decoder":
@@ -55,7 +55,7 @@ def build(name, padding_id):
 
 
 def swap_tables(model):
-    """Exchanges what the model knows of id 0 and of `PADDING`."""
+    """Exchange the rows of id 0 and of `PADDING` in all tables."""
     for weight in model.weights:
         axes = [k for k, size in enumerate(weight.shape) if size == V]
         for axis in axes:
@@ -81,42 +81,42 @@ IDS = np.array([[5, 7, 3, 9, 7, 2], [4, 7, 1, 0, 0, 0], [7, 0, 0, 0, 0, 0]], "in
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
-def test_another_id_is_padding(name):
-    """Equal to the model with 0 when ids and what is known of them are exchanged."""
+def test_another_padding_id_changes_no_number(name):
+    """Compare with padding id 0, after exchanging ids and rows."""
     model, other = build(name, 0), build(name, PADDING)
     swap_tables(other)
-    given = inputs(name, IDS)
-    expected = np.asarray(model(given))
-    if "character_ids" in given:
-        given = given | {"token_ids": swap(given["token_ids"])}
+    batch = inputs(name, IDS)
+    expected = np.asarray(model(batch))
+    if "character_ids" in batch:
+        batch = batch | {"token_ids": swap(batch["token_ids"])}
     else:
-        given = keras.tree.map_structure(swap, given)
-    found = np.asarray(other(given))
-    if found.shape[-1] == V:
-        found = found[..., swap(np.arange(V))]
-    real = slice(None) if found.ndim == 2 else IDS != 0
-    np.testing.assert_allclose(found[real], expected[real], atol=1e-5)
+        batch = keras.tree.map_structure(swap, batch)
+    logits = np.asarray(other(batch))
+    if logits.shape[-1] == V:
+        logits = logits[..., swap(np.arange(V))]
+    real = slice(None) if logits.ndim == 2 else IDS != 0
+    np.testing.assert_allclose(logits[real], expected[real], atol=1e-5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_every_id_is_a_token(name):
-    """With None zeros are seen as any id is: as by a model whose padding does not occur."""
+    """Compare with a model whose padding id does not occur."""
     assert 11 not in IDS
-    given = inputs(name, IDS)
-    everywhere, absent, zero = (np.asarray(build(name, p)(given)) for p in (None, 11, 0))
+    batch = inputs(name, IDS)
+    everywhere, absent, zero = (np.asarray(build(name, p)(batch)) for p in (None, 11, 0))
     np.testing.assert_allclose(everywhere, absent, atol=1e-5)
     assert np.abs(everywhere - zero).max() > 1e-3
 
 
-def test_a_padding_id_is_checked():
+def test_refuses_padding_ids_outside_the_vocabulary():
     with pytest.raises(ValueError, match=r"TokenEmbedding\(padding_id=-1\): padding_id must be"):
         ka.blocks.TokenEmbedding(5, 4, padding_id=-1)
-    with pytest.raises(ValueError, match="padding_id=5 is no id of a vocabulary of 5"):
+    with pytest.raises(ValueError, match="vocabulary_size=5: expected an id from 0 to 4"):
         ka.blocks.TokenEmbedding(5, 4, padding_id=5)
 
 
-def test_dropped_tokens_are_no_padding():
+def test_token_dropout_keeps_another_padding_id():
     ids = np.array([[0, 7, 3]])
     for padding_id, expected in [(0, [0, 1, 1]), (PADDING, [1, 7, 1]), (None, [1, 1, 1])]:
         layer = ka.blocks.TokenDropout(1.0, padding_id=padding_id)
@@ -129,8 +129,8 @@ PROMPTS = [[5, 0, 3, 9], [0, 7], [1]]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("padding_id", [None, PADDING])
-def test_prompts_hold_id_0(padding_id):
-    """A batch of prompts gives what each gives alone, written anew token by token."""
+def test_prompts_may_contain_id_0(padding_id):
+    """Compare a batch of prompts with single ones, token by token."""
     model = build("causal_language_model", padding_id)
     prompts = PROMPTS if padding_id is None else [[5, 0, 3, 9], [0, 2], [1]]
     together = ka.generation.generate(model, prompts, 5)
@@ -145,28 +145,28 @@ def test_prompts_hold_id_0(padding_id):
 
 
 @pytest.mark.slow
-def test_sources_of_another_padding():
+def test_sources_may_have_another_padding_id():
     model = build("encoder_decoder", PADDING)
     sources = [[5, 0, 3, 9], [0, 2], [1]]
     together = ka.generation.generate(model, sources, 4, start_token_id=0)
     alone = [ka.generation.generate(model, [row], 4, start_token_id=0)[0] for row in sources]
     np.testing.assert_array_equal(together, alone)
     whole = build("encoder_decoder", None)
-    with pytest.raises(ValueError, match="rows of 1 to 4 ids, and every id is a token"):
+    with pytest.raises(ValueError, match="rows of 1 to 4 ids, but the encoder has no padding id"):
         ka.generation.generate(whole, sources, 4, start_token_id=0)
     assert ka.generation.generate(whole, [[5, 0], [0, 0]], 4, start_token_id=0).shape == (2, 4)
 
 
 @pytest.mark.parametrize("padding_id", [None, PADDING])
-def test_two_passes_feed_tokens_where_tokens_were(padding_id):
-    """Of the target its first token and its padding are fed alone; padding is not predicted."""
+def test_two_passes_keep_the_start_and_padding(padding_id):
+    """Check that only the first token and padding stay, and that padding is not predicted."""
     layer = ka.training.TwoPasses(build("encoder_decoder", padding_id))
     layer.teacher_forcing.assign(0.0)
     target = np.array([[1, 0, 3, 7, 7], [0, 7, 2, 0, 7]], "int32")
-    kept = np.asarray(layer._given(target))
-    expected = np.zeros_like(kept) if padding_id is None else target == padding_id
+    is_target = np.asarray(layer._given(target))
+    expected = np.zeros_like(is_target) if padding_id is None else target == padding_id
     expected[:, 0] = True
-    np.testing.assert_array_equal(kept, expected)
+    np.testing.assert_array_equal(is_target, expected)
     logits = np.zeros((2, 5, V), "float32")
     logits[:, :, PADDING], logits[:, :, 4] = 2.0, 1.0
     after = np.asarray(layer._after(logits, target))
@@ -176,14 +176,15 @@ def test_two_passes_feed_tokens_where_tokens_were(padding_id):
 @pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("padding_id", sampled([PADDING, None]))
-def test_files_that_write(padding_id, tmp_path):
+def test_generating_files_with_another_padding_id(padding_id, tmp_path):
     model = build("causal_language_model", padding_id)
     path = tmp_path / "model.tflite"
     options = {"max_length": 16, "max_new_tokens": 5, "end_token_id": 2}
     generate = ka.export.Generation(["greedy", ka.generation.Beam(2)], **options)
     ka.export.to_litert(model, path, generate=generate)
-    said = json.loads((tmp_path / "manifest.json").read_text())["files"][path.name]["generation"]
-    assert said["padding_id"] == padding_id and said["contract"] == 4
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    settings = manifest["files"][path.name]["generation"]
+    assert settings["padding_id"] == padding_id
     generator = ka.export.LiteRTGenerator(path)
     prompts = PROMPTS if padding_id is None else [[5, 0, 3, 9], [0, 2], [1]]
     expected = ka.generation.generate(model, prompts, 5, end_token_id=2)
@@ -192,8 +193,8 @@ def test_files_that_write(padding_id, tmp_path):
     np.testing.assert_array_equal(generator.loop(prompts)["generated_ids"], expected)
     beams = ka.generation.generate(model, prompts, 5, ka.generation.Beam(2), end_token_id=2)
     np.testing.assert_array_equal(generator.loop(prompts, "beam")["generated_ids"][:, 0], beams)
-    found = generator.beam(prompts, 5, width=2)["generated_ids"][:, 0]
-    np.testing.assert_array_equal(found, beams[:, : found.shape[1]])
+    best = generator.beam(prompts, 5, width=2)["generated_ids"][:, 0]
+    np.testing.assert_array_equal(best, beams[:, : best.shape[1]])
 
 
 @pytest.mark.slow
@@ -201,7 +202,7 @@ def test_files_that_write(padding_id, tmp_path):
 @pytest.mark.parametrize(
     "name", sampled(["masked_language_model", "encoder_decoder", "seq2seq_recurrent"], 2)
 )
-def test_files_of_another_padding(name, tmp_path):
+def test_files_with_another_padding_id(name, tmp_path):
     model = build(name, PADDING)
     if not is_pair(name):
         assert ka.export.to_litert(model, tmp_path / "model.tflite").max_abs_error < 1e-4

@@ -1,4 +1,4 @@
-"""`question_answerer`: what counts as an answer, what is looked at, and what padding changes."""
+"""`question_answerer`: allowed answers, inputs, and padding."""
 
 import dataclasses
 
@@ -23,13 +23,13 @@ def make_inputs(question=4, context=7, rows=3):
 
 
 def call(model, inputs):
-    found = model(inputs)
-    assert list(found) == ["start_logits", "end_logits"]
-    return np.stack([np.asarray(found[name]) for name in found], axis=-1)  # (B, T, 2)
+    logits = model(inputs)
+    assert list(logits) == ["start_logits", "end_logits"]
+    return np.stack([np.asarray(logits[name]) for name in logits], axis=-1)  # (B, T, 2)
 
 
 @pytest.mark.parametrize("no_answer", [False, True])
-def test_only_the_context_counts_and_the_first_place_without_an_answer(no_answer):
+def test_only_the_context_and_the_first_token_have_logits(no_answer):
     model = ka.models.question_answerer(V, no_answer=no_answer, **SIZE)
     logits = call(model, make_inputs())
     assert (logits[:, 1:4] == NOWHERE).all() and (logits[:, 4:] > NOWHERE).all()
@@ -37,7 +37,7 @@ def test_only_the_context_counts_and_the_first_place_without_an_answer(no_answer
 
 
 def test_logits_are_a_linear_layer_over_the_encoder():
-    """By definition: W x + b of the encoder's output, 0 the start and 1 the end."""
+    """Compare with W x + b of the encoder's output."""
     import keras
 
     model, inputs = ka.models.question_answerer(V, **SIZE), make_inputs()
@@ -48,7 +48,7 @@ def test_logits_are_a_linear_layer_over_the_encoder():
     np.testing.assert_allclose(call(model, inputs)[:, 4:], expected[:, 4:], atol=1e-5)
 
 
-def test_padding_changes_nothing_and_is_no_answer():
+def test_padding_changes_nothing_and_has_low_logits():
     model = ka.models.question_answerer(
         V, embedding=embed_characters(LETTERS, num_segments=2, exact_match=True), **SIZE
     )
@@ -57,16 +57,16 @@ def test_padding_changes_nothing_and_is_no_answer():
     short["exact_match"] = random.integers(0, 3, shape).astype("int32")
     short["character_ids"] = random.integers(1, LETTERS, (*shape, 16)).astype("int32")
     long = {name: np.pad(x, [(0, 0), (0, 3), (0, 0)][: x.ndim]) for name, x in short.items()}
-    found = call(model, long)
-    np.testing.assert_allclose(found[:, :-3], call(model, short), atol=1e-5)
-    assert (found[:, -3:] == NOWHERE).all()
-    long["segment_ids"][:, -3:] = 1  # even where a segment says that it is the context's
+    logits = call(model, long)
+    np.testing.assert_allclose(logits[:, :-3], call(model, short), atol=1e-5)
+    assert (logits[:, -3:] == NOWHERE).all()
+    long["segment_ids"][:, -3:] = 1  # even with the segment id of the context
     assert (call(model, long)[:, -3:] == NOWHERE).all()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("feature", ["segment_ids", "exact_match", "character_ids", "token_ids"])
-def test_every_input_is_looked_at(feature):
+def test_every_input_changes_the_logits(feature):
     model = ka.models.question_answerer(
         V, embedding=embed_characters(LETTERS, num_segments=2, exact_match=True), **SIZE
     )
@@ -82,7 +82,7 @@ def test_every_input_is_looked_at(feature):
     assert np.abs(after[:, 4:] - before[:, 4:]).max() > 1e-5
 
 
-def test_without_embedded_segments_they_still_say_what_counts():
+def test_segments_limit_the_answer_without_being_embedded():
     model = ka.models.question_answerer(V, embedding=ka.models.TextEmbedding(), **SIZE)
     assert not any("segments" in weight.path for weight in model.weights)
     logits = call(model, make_inputs())
@@ -92,12 +92,12 @@ def test_without_embedded_segments_they_still_say_what_counts():
 def test_sizes_are_those_of_the_paper():
     """Devlin et al. (2019), section 3: L, A, H, and 4H."""
     sizes = ka.models.sizes("question_answerer")
-    found = {}
+    actual = {}
     for name, size in sizes.items():
         encoder = size["encoder"]
         heads, inner = encoder.attention.num_heads, encoder.feed_forward.intermediate_dim
-        found[name] = (encoder.num_layers, heads, size["hidden_dim"], inner)
-    assert found == {"BERT-Base": (12, 12, 768, 3072), "BERT-Large": (24, 16, 1024, 4096)}
+        actual[name] = (encoder.num_layers, heads, size["hidden_dim"], inner)
+    assert actual == {"BERT-Base": (12, 12, 768, 3072), "BERT-Large": (24, 16, 1024, 4096)}
     one = dataclasses.replace(sizes["BERT-Base"]["encoder"], num_layers=1)
     model = ka.models.question_answerer(V, **(sizes["BERT-Base"] | {"encoder": one}))
     assert model.get_layer("block_0").attention.num_heads == 12

@@ -1,4 +1,4 @@
-"""Recurrent layers in the place of blocks, in builders of texts."""
+"""Recurrent layers as encoders in builders of texts."""
 
 import keras
 import numpy as np
@@ -12,7 +12,7 @@ IDS = np.array([[4, 9, 7, 0], [5, 3, 8, 6]], "int32")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block, layer", [("lstm", keras.layers.LSTM), ("gru", keras.layers.GRU)])
-def test_they_are_those_of_keras_in_both_directions(block, layer):
+def test_equals_bidirectional_layers_of_keras(block, layer):
     model = ka.models.text_encoder(
         30, hidden_dim=12, encoder=ka.models.RecurrentStack(2, 12, block, 0.1)
     )
@@ -22,19 +22,19 @@ def test_they_are_those_of_keras_in_both_directions(block, layer):
         x = keras.layers.Bidirectional(layer(6, return_sequences=True))(x)
     expected = keras.Model(ids, x)
     expected.set_weights(model.get_weights())
-    found, wanted = model(IDS), expected(IDS)
-    np.testing.assert_allclose(found[0, :3], wanted[0, :3], atol=1e-6)
-    np.testing.assert_allclose(found[1], wanted[1], atol=1e-6)
+    output, keras_output = model(IDS), expected(IDS)
+    np.testing.assert_allclose(output[0, :3], keras_output[0, :3], atol=1e-6)
+    np.testing.assert_allclose(output[1], keras_output[1], atol=1e-6)
 
 
-def test_it_refuses_what_it_cannot_read():
+def test_refuses_odd_widths_and_packed_documents():
     with pytest.raises(ValueError, match="hidden_dim=13.: expected an even number"):
         ka.models.RecurrentStack(2, 13)
     with pytest.raises(ValueError, match="Unknown cell 'transformer'"):
         ka.models.RecurrentStack(2, 12, "transformer")(keras.Input((None, 8)))
     x = keras.Input((None, 12))
     for stack in (ka.models.RecurrentStack(1, 12), ka.models.ConformerEncoder.of_size(1, 2, 12, 8)):
-        with pytest.raises(ValueError, match=f"{type(stack).__name__} was called on packed doc"):
+        with pytest.raises(ValueError, match=f"{type(stack).__name__} was called with segment_ids"):
             stack(x, segment_ids=keras.Input((None,), dtype="int32"))
 
 
@@ -48,7 +48,7 @@ def test_each_call_of_a_stack_makes_its_own_cells():
 @pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("quantization", sampled([None, "int8_weights"]))
-def test_their_files_need_built_in_operations_alone(quantization, tmp_path):
+def test_files_only_need_built_in_operations(quantization, tmp_path):
     model = ka.models.sequence_labeler(
         30, 5, hidden_dim=64, encoder=ka.models.RecurrentStack(2, 64)
     )

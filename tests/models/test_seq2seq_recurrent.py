@@ -1,4 +1,4 @@
-"""Recurrent sequence to sequence: structure, padding, export, and that it learns."""
+"""Recurrent encoder-decoders: structure, padding, export, and training."""
 
 import re
 
@@ -33,11 +33,11 @@ def drawn(model):
 
 
 def test_structure():
-    """Weights and shapes, so that a review shows every change of them."""
+    """Compare names and shapes of weights with a file, which shows changes in reviews."""
     model = built(embedding_dim=6, cell="lstm", num_layers=2, coverage=True, local_half_width=3)
     lines = [f"{w.path.split('/', 1)[-1]} {tuple(w.shape)}" for w in model.weights]
     lines = [line for line in lines if "seed_generator" not in line]
-    lines = [re.sub(r"additive_\d+", "additive", line) for line in lines]  # others are counted
+    lines = [re.sub(r"additive_\d+", "additive", line) for line in lines]  # only counted
     assert "\n".join(lines) + "\n" == (STRUCTURE / "seq2seq_recurrent.txt").read_text()
 
 
@@ -52,15 +52,15 @@ def test_padding_changes_nothing(attention):
     np.testing.assert_allclose(traced[:, :5], expected, atol=1e-5)
 
 
-def test_later_tokens_change_nothing_before():
-    model, given = drawn(built(attention="luong", coverage=True)), ids()
-    other = {**given, "target_ids": given["target_ids"].copy()}
+def test_later_tokens_change_no_earlier_output():
+    model, batch = drawn(built(attention="luong", coverage=True)), ids()
+    other = {**batch, "target_ids": batch["target_ids"].copy()}
     other["target_ids"][:, 3:] = 1
-    np.testing.assert_allclose(model(given)[:, :3], model(other)[:, :3], atol=1e-6)
-    assert not np.allclose(model(given)[:, 3:], model(other)[:, 3:], atol=1e-3)
+    np.testing.assert_allclose(model(batch)[:, :3], model(other)[:, :3], atol=1e-6)
+    assert not np.allclose(model(batch)[:, 3:], model(other)[:, 3:], atol=1e-3)
 
 
-def test_a_cell_of_ones_own():
+def test_takes_a_custom_cell():
     cell = keras.layers.GRUCell(12, reset_after=False)
     model = built(cell=cell, score=ka.scores.Concat(5))
     assert model(ids()).shape == (2, 5, 19)
@@ -78,8 +78,8 @@ def test_saving(tmp_path):
     model = drawn(built(cell="lstm", attention="luong", coverage=True, feedback="sample"))
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
-    given = ids()
-    np.testing.assert_allclose(loaded(given), model(given), atol=1e-6)
+    batch = ids()
+    np.testing.assert_allclose(loaded(batch), model(batch), atol=1e-6)
     assert loaded.get_layer("decoder").get_layer("recurrent_decoder").feedback == "sample"
 
 
@@ -115,7 +115,7 @@ def test_encoder_exports():
 
 
 def reversals(number, length=5):
-    """Sequences of ids 3 to 9, and the same backwards between BEGIN 1 and END 2."""
+    """Draw sequences of ids 3 to 9, and their reversals between start 1 and end 2."""
     source = np.zeros((number, length), "int32")
     target = np.zeros((number, length + 2), "int32")
     for i, n in enumerate(random.integers(2, length + 1, number)):
@@ -136,8 +136,8 @@ def reversals(number, length=5):
     ),
     ids=str,
 )
-def test_it_learns_to_reverse(settings):
-    """In seconds; unseen sequences, token for token, and the attention runs backwards."""
+def test_learns_to_reverse(settings):
+    """Check unseen sequences, and that the attention runs backwards."""
     model = ka.models.seq2seq_recurrent(10, 10, hidden_dim=32, dropout=0.0, **settings)
     loss = ka.training.MaskedSparseCategoricalCrossentropy(ignore_class=0)
     model.compile(keras.optimizers.Adam(1e-2), loss)
@@ -151,7 +151,7 @@ def test_it_learns_to_reverse(settings):
     )
     inputs, labels = reversals(200)
     with ka.visualization.record_attention(model) as maps:
-        found = np.argmax(model(inputs), axis=-1)
-    assert np.all((found == labels) | (labels == 0), axis=1).mean() > 0.97
+        predicted = np.argmax(model(inputs), axis=-1)
+    assert np.all((predicted == labels) | (labels == 0), axis=1).mean() > 0.97
     (weights,) = (np.asarray(x)[:, 0] for x in maps.values())
     assert weights.shape == (200, 6, 5)

@@ -1,4 +1,4 @@
-"""The recognizer: padding, what chunks see, training, and files."""
+"""The recognizer: padding, chunks, training, and files."""
 
 import keras
 import numpy as np
@@ -49,12 +49,12 @@ def draw(model):
 def test_padding_changes_nothing(settings):
     model = draw(make(**settings))
     x = random.normal(size=(2, 50, 12)).astype("float32")
-    both = model({"features": x, "lengths": np.array([50, 31])})
+    padded = model({"features": x, "lengths": np.array([50, 31])})
     alone = model({"features": x[1:, :31], "lengths": np.array([31])})
-    np.testing.assert_allclose(both[1:, : alone.shape[1]], alone, atol=1e-5)
+    np.testing.assert_allclose(padded[1:, : alone.shape[1]], alone, atol=1e-5)
 
 
-def test_a_waveform_is_its_features():
+def test_a_waveform_gives_the_logits_of_its_features():
     heard = draw(make(dict(input="waveform", sampling_rate=2000), kernel_size=3))
     model = make(kernel_size=3)
     model.set_weights(heard.get_weights())
@@ -64,10 +64,10 @@ def test_a_waveform_is_its_features():
     features = np.asarray(spectrogram(samples))
     lengths = np.array([spectrogram.count_frames(900), spectrogram.count_frames(500)])
     expected = model({"features": features, "lengths": lengths})
-    found = heard({"waveform": samples, "lengths": np.array([900, 500])})
-    np.testing.assert_allclose(found[0], expected[0], atol=1e-4)
+    logits = heard({"waveform": samples, "lengths": np.array([900, 500])})
+    np.testing.assert_allclose(logits[0], expected[0], atol=1e-4)
     end = int(lengths[1]) // 4
-    np.testing.assert_allclose(found[1, :end], expected[1, :end], atol=1e-4)
+    np.testing.assert_allclose(logits[1, :end], expected[1, :end], atol=1e-4)
 
 
 # Gulati et al. (2020), table 1, say 10.3, 30.7 and 118.8 million with their LSTM decoders.
@@ -75,7 +75,7 @@ def test_a_waveform_is_its_features():
 @pytest.mark.parametrize(
     "name, least, most", [("Conformer-S", 8e6, 10.3e6), ("Conformer-M", 24e6, 30.7e6)]
 )
-def test_sizes_are_near_those_of_the_paper(name, least, most):
+def test_parameter_counts_are_near_those_of_the_paper(name, least, most):
     size = ka.models.sizes("speech_recognizer")[name]
     one, two = (
         ka.models.speech_recognizer(29, **{**size, "num_layers": n}).count_params() for n in (1, 2)
@@ -85,7 +85,7 @@ def test_sizes_are_near_those_of_the_paper(name, least, most):
 
 @pytest.mark.slow
 def test_trains_with_ctc_and_spec_augment():
-    """Labels are told by which features are loud."""
+    """Make features louder where their label is."""
     keras.utils.set_random_seed(0)
     model = make(
         dict(subsampling=2, spec_augment=dict(time_mask_size=3, frequency_mask_size=1)),
@@ -103,8 +103,7 @@ def test_trains_with_ctc_and_spec_augment():
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_waveform_to_labels_in_one_file():
-    """The contract of a microphone: samples in, labels out."""
+def test_one_file_turns_a_waveform_into_labels():
     model = draw(make(dict(input="waveform", sampling_rate=2000), kernel_size=3))
     labels = ka.blocks.GreedyCTCDecoder(name="labels")(model.output)
     listener = keras.Model(model.input, labels)

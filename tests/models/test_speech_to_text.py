@@ -1,4 +1,4 @@
-"""Sound to text by an encoder and a decoder: padding, cache, Whisper's length, files."""
+"""Sound to text: padding, cache, the fixed length of Whisper, files."""
 
 import dataclasses
 
@@ -62,8 +62,8 @@ def count_logits(model, sound, ids):
         2,
     ),
 )
-def test_writes_alone_what_it_writes_in_a_batch(settings):
-    """Neither padding nor the cache changes anything: each token is the best of its place."""
+def test_generation_does_not_depend_on_the_batch(settings):
+    """Check that each token is the best one without cache and padding."""
     model, sound = make(**settings), hear()
     together = ka.generation.generate(model, sound, 6, **BEGIN)
     length = int(sound["lengths"][1])
@@ -80,7 +80,7 @@ def test_writes_alone_what_it_writes_in_a_batch(settings):
     assert beams.shape == (2, 6)
 
 
-def test_a_waveform_is_its_features():
+def test_a_waveform_gives_the_logits_of_its_features():
     heard = make(dict(input="waveform", sampling_rate=2000))
     model = make()
     model.set_weights(heard.get_weights())
@@ -91,8 +91,8 @@ def test_a_waveform_is_its_features():
     expected = count_logits(
         model, {"features": features, "lengths": np.array([features.shape[1]] * 2)}, ids
     )
-    found = count_logits(heard, {"waveform": samples, "lengths": np.array([900, 900])}, ids)
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    result = count_logits(heard, {"waveform": samples, "lengths": np.array([900, 900])}, ids)
+    np.testing.assert_allclose(result, expected, atol=1e-4)
 
 
 def make_whisper(**sound):
@@ -112,8 +112,8 @@ def make_whisper(**sound):
 
 
 @pytest.mark.slow
-def test_a_sound_of_fixed_length_is_filled_up_with_silence():
-    """What is filled up is heard: zeros of the caller's give the same, and a mask would not."""
+def test_a_fixed_length_is_filled_with_silence():
+    """Compare with zeros from the caller. A mask would change the result."""
     model = make_whisper(input="waveform", sampling_rate=2000)
     samples = random.normal(size=(1, 500), scale=0.1).astype("float32")
     short = {"waveform": samples, "lengths": np.array([500])}
@@ -133,8 +133,8 @@ def test_a_sound_of_fixed_length_is_filled_up_with_silence():
 
 
 @pytest.mark.slow
-def test_whisper_has_the_parameters_of_the_authors():
-    """Radford et al. (2022), table 1, say 39M and 74M; the released files have these counts."""
+def test_whisper_has_the_published_number_of_parameters():
+    """Compare with the released files. Radford et al. (2022), table 1, say 39M and 74M."""
     for name, count in (("Whisper-tiny", 37_760_640), ("Whisper-base", 72_593_920)):
         size, counts = ka.models.sizes("speech_to_text")[name], []
         for num_layers in (1, 2):
@@ -148,7 +148,7 @@ def test_whisper_has_the_parameters_of_the_authors():
         assert one + (size["encoder"].num_layers - 1) * (two - one) == count
 
 
-def test_the_ctc_head_is_left_out_of_what_writes():
+def test_generation_leaves_out_the_ctc_head():
     model, sound = make(ctc_head=True), hear()
     plain = keras.Model(model.input, model.output["logits"], name=model.name)
     assert plain.name == model.name and len(plain.weights) == len(model.weights) - 2
@@ -165,7 +165,7 @@ def test_the_ctc_head_is_left_out_of_what_writes():
         (dict(position="learned"), r"pass ka.positions.Learned\(max_length="),
     ],
 )
-def test_settings_that_do_not_go_together(settings, message):
+def test_refuses_settings_that_exclude_each_other(settings, message):
     with pytest.raises(ValueError, match=message):
         make(**settings)
 
@@ -173,8 +173,8 @@ def test_settings_that_do_not_go_together(settings, message):
 @pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("quantization", sampled([None, "int8_weights"]))
-def test_a_waveform_becomes_text_in_one_file(quantization, tmp_path):
-    """Encoder, cache and loop in built-in ops alone, and the tokens of the model."""
+def test_one_file_turns_a_waveform_into_text(quantization, tmp_path):
+    """Check that the file only has built-in ops, and writes the tokens of the model."""
     settings = {"ctc_head": True, "position": ["sinusoidal", "rotary"]}
     model = make(dict(input="waveform", sampling_rate=2000), **settings)
     samples = random.normal(size=(3, 900), scale=0.1).astype("float32")
@@ -188,21 +188,21 @@ def test_a_waveform_becomes_text_in_one_file(quantization, tmp_path):
         examples={**sound, "target_ids": np.array([[1, 4, 5]] * 3, "int32")},
     )
     assert "built-in" in str(report) and "RFFT2D" in report.ops
-    found = ka.export.load(path, "generate")(sound)["generated_ids"]
+    result = ka.export.load(path, "generate")(sound)["generated_ids"]
     if quantization is None:
         expected = ka.generation.generate(model, sound, 8, **BEGIN)
-        np.testing.assert_array_equal(found, expected)
-    assert found.shape == (3, 8)
+        np.testing.assert_array_equal(result, expected)
+    assert result.shape == (3, 8)
 
 
 @pytest.mark.sweep
-def test_learns_with_ctc_beside():
-    """Labels are told by which features are loud."""
+def test_learns_with_an_additional_ctc_loss():
+    """Make features louder where their label is."""
     generator = np.random.default_rng(0)
     labels = generator.integers(3, 9, (64, 3))
     features = generator.normal(size=(64, 24, 12), scale=0.1).astype("float32")
-    for row, said in zip(features, labels, strict=True):
-        for k, label in enumerate(said):
+    for row, row_labels in zip(features, labels, strict=True):
+        for k, label in enumerate(row_labels):
             row[8 * k : 8 * k + 6, label] += 3
     ids = np.concatenate([np.ones((64, 1)), labels, np.full((64, 1), 2)], axis=1).astype("int32")
     sound = {"features": features, "lengths": np.full(64, 24)}

@@ -1,4 +1,4 @@
-"""Stacks of blocks: templates, norms, shared weights, and the keywords that builders forward."""
+"""Stacks of blocks: templates, norms, shared weights, and keywords of builders."""
 
 import inspect
 
@@ -30,7 +30,7 @@ def attend(**settings):
 
 
 def stack_of(attention, num_layers=2, **settings):
-    """A model of a stack with these templates."""
+    """Build a model of a stack with these templates."""
     tokens = keras.Input((None, D), name="tokens")
     feed_forward = ka.blocks.FeedForward(12)
     encoder = ka.models.TransformerEncoder(
@@ -85,7 +85,7 @@ def test_any_attention_layer_may_be_a_template():
 
 
 @pytest.mark.parametrize("norm", residuals.NAMES)
-def test_a_stack_ends_as_its_norm_wants(norm):
+def test_the_end_of_a_stack_depends_on_its_norm(norm):
     model = stack(norm=norm, num_layers=2)
     blocks = [model.get_layer(f"block_{i}") for i in range(2)]
     x = X
@@ -101,11 +101,11 @@ def test_a_stack_ends_as_its_norm_wants(norm):
     np.testing.assert_allclose(model(X), x, atol=1e-6)
 
 
-def test_a_stack_of_normalized_embeddings_does_without_its_first_norm():
+def test_a_stack_may_leave_out_its_first_norm():
     model = stack(norm=ka.blocks.PreNorm(first_norm=False), num_layers=3)
     norms = [model.get_layer(f"block_{i}").norm for i in range(3)]
     assert norms == [ka.blocks.PreNorm(first_norm=False), ka.blocks.PreNorm(), ka.blocks.PreNorm()]
-    with pytest.raises(ValueError, match="num_blocks=1: the first block runs in several layers"):
+    with pytest.raises(ValueError, match="num_blocks=1: the first block also runs in later layers"):
         stack(norm=ka.blocks.PreNorm(first_norm=False), num_blocks=1)
 
 
@@ -126,7 +126,7 @@ def test_two_streams_export():
 @pytest.mark.parametrize("norm", ["deep_norm", "rezero", "resi_dual"])
 @pytest.mark.sweep
 def test_norms_train(norm):
-    """Two layers learn to say everywhere which token came first."""
+    """Train two layers to predict the first token everywhere."""
     model = stack(norm=norm, num_layers=2, position="rotary")
     y = np.repeat(X[:, :1], T, axis=1)
     model.compile(keras.optimizers.Adam(0.01), "mse")
@@ -143,7 +143,7 @@ def test_the_depth_of_deep_norm_is_that_of_the_stack():
 @pytest.mark.parametrize(
     "num_blocks, order", [(None, [0, 1, 2, 3]), (1, [0] * 4), (2, [0, 0, 1, 1]), (3, [0, 0, 1, 2])]
 )
-def test_layers_in_a_row_share_a_block(num_blocks, order):
+def test_neighboring_layers_share_a_block(num_blocks, order):
     model = stack(num_blocks=num_blocks, norm="post", position="relative_bias")
     x = X
     for i in order:
@@ -178,8 +178,8 @@ def test_shared_weights_train_save_and_export_once(tmp_path):
 
 
 @pytest.mark.slow
-def test_one_block_called_again_in_a_functional_model():
-    """Blocks in turn, as CYCLE of Takase and Kiyono (2021), need no argument at all."""
+def test_a_functional_model_may_call_a_block_twice():
+    """Call the blocks in turn, as CYCLE of Takase and Kiyono (2021)."""
     size = dict(attention=ka.attention.MultiHeadAttention, feed_forward=ka.blocks.FeedForward)
     blocks = [
         ka.blocks.EncoderBlock(
@@ -206,7 +206,7 @@ def test_refuses_block_counts(num_blocks):
 SIZE = dict(num_layers=1, num_heads=2, hidden_dim=D, intermediate_dim=12)
 
 
-def test_a_decoder_sees_no_future_but_all_of_its_source():
+def test_a_decoder_hides_later_tokens_but_not_its_source():
     decoder = ka.models.TransformerDecoder.of_size(
         **SIZE, position="rotary", cross_position="alibi"
     )
@@ -247,7 +247,7 @@ def test_deep_norm_of_a_decoder_counts_three_branches():
         (dict(hidden_dim=16), r"TransformerEncoder\(hidden_dim=16\) was called on .* size 8"),
         (dict(norm="pose"), "pose"),
         (dict(position="rotery"), "rotery"),
-        (dict(position="sinusoidal"), "added to tokens, which attention does not see"),
+        (dict(position="sinusoidal"), "added to tokens, which is the work of an embedding"),
         (dict(position=["alibi", "scalar"]), r"position=Scalar\(.* is added to embeddings"),
     ],
 )
@@ -260,7 +260,7 @@ def test_refuses(wrong, message):
     "attention, settings, message",
     [
         ([attend()], {}, "attention has 1 layers for num_layers=2"),
-        ([attend()] * 2, {"num_blocks": 1}, "without num_blocks"),
+        ([attend()] * 2, {"num_blocks": 1}, "leave num_blocks out"),
         ("multi_head", {}, "attention='multi_head': expected a layer"),
         ([attend(), attend()], {"shared_position": True}, "one layer of ka.attention for all"),
     ],
@@ -275,21 +275,26 @@ def test_a_decoder_refuses_an_attention_that_cannot_hide_the_future():
     layers = dict(
         attention=attention, cross_attention=attention, feed_forward=ka.blocks.FeedForward(9)
     )
-    with pytest.raises(ValueError, match="causal=True with attention=.* takes no mask part"):
+    with pytest.raises(
+        ValueError, match="causal=True with attention=.* takes no mask of this package"
+    ):
         ka.models.TransformerDecoder(1, **layers)
     x = keras.Input((None, D))
     assert ka.models.TransformerDecoder(1, **layers, causal=False)(x, x).shape == (None, None, D)
 
 
 def test_every_layer_may_have_its_own_mask_and_position():
-    """Blocks of a stack equal those of stacks in which all layers are alike."""
-    masks, places = ["causal", ka.masks.Window(2)], [None, ka.positions.Rotary(max_wavelength=50.0)]
+    """Compare each block with that of a stack of equal layers."""
+    masks, positions = (
+        ["causal", ka.masks.Window(2)],
+        [None, ka.positions.Rotary(max_wavelength=50.0)],
+    )
     model = stack_of(
-        [attend(mask=mask, position=place) for mask, place in zip(masks, places, strict=True)]
+        [attend(mask=mask, position=place) for mask, place in zip(masks, positions, strict=True)]
     )
     x = X
     for i in range(2):
-        alike = stack(num_layers=2, mask=masks[i], position=places[i])
+        alike = stack(num_layers=2, mask=masks[i], position=positions[i])
         alike.set_weights(model.get_weights())
         x = alike.get_layer(f"block_{i}")(x)
     np.testing.assert_allclose(model(X), model.get_layer("final_norm")(x), atol=1e-6)
@@ -304,7 +309,7 @@ def test_every_layer_may_have_its_own_mask_and_position():
     np.testing.assert_allclose(language(ids)[:, :3], language(changed)[:, :3], atol=1e-6)
 
 
-def test_queries_keys_and_values_alone_have_a_bias():
+def test_only_queries_keys_and_values_have_a_bias():
     model = stack_of(attend(use_bias=False, qkv_bias=True))
     attention = model.get_layer("block_0").attention
     biased = [dense.bias is not None for dense in (attention.query_dense, attention.key_dense)]
@@ -340,9 +345,11 @@ TEXTS = {
 }
 
 
-def test_every_builder_of_stacks_is_listed():
+def test_all_builders_of_stacks_are_listed():
     signatures = {name: inspect.signature(getattr(ka.models, name)) for name in ka.models.__all__}
-    takes = {name for name, found in signatures.items() if "intermediate_dim" in found.parameters}
+    takes = {
+        name for name, signature in signatures.items() if "intermediate_dim" in signature.parameters
+    }
     stacks = {"encoder_decoder"}
     assert_lists("STACKED of tests/models/test_transformer.py", STACKED, takes - stacks)
 
@@ -356,13 +363,13 @@ def test_builders_refuse_unknown_keywords(builder):
 
 UNUSED = {"num_layers": 9, "score": "cosine", "mask": "causal", "position": "alibi"}
 PAIRS = [(builder, name) for builder in TEXTS for name in UNUSED]
-PAIRS.remove(("constituency_parser", "score"))  # its decoder has it, too
+PAIRS.remove(("constituency_parser", "score"))  # its decoder has it as well
 
 
 @pytest.mark.parametrize("builder, name", PAIRS)
-def test_builders_refuse_what_has_no_effect_beside_an_encoder(builder, name):
+def test_builders_refuse_arguments_without_effect_on_an_encoder(builder, name):
     encoder, unused = make_encoder(1, 2, D, 12), {name: UNUSED[name]}
-    with pytest.raises(ValueError, match=rf"{builder}\({name}=.*encoder=.*has no effect beside"):
+    with pytest.raises(ValueError, match=rf"{builder}\({name}=.*encoder=.*has no effect on"):
         getattr(ka.models, builder)(*TEXTS[builder], hidden_dim=D, encoder=encoder, **unused)
 
 

@@ -1,4 +1,4 @@
-"""`extend_vocabulary`: known tokens stay, new ones are means, of models of each kind."""
+"""`extend_vocabulary` for models of each kind: old tokens stay, new ones are means."""
 
 import keras
 import numpy as np
@@ -28,7 +28,7 @@ BUILT = {
 
 
 def build(name):
-    """A model whose weights all differ from zero, and its inputs."""
+    """Build a model without zeros in its weights, and its inputs."""
     keras.utils.set_random_seed(0)
     make, inputs = BUILT[name]
     model = make()
@@ -39,7 +39,7 @@ def build(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILT)
-def test_known_tokens_stay_and_new_ones_are_means(name, tmp_path):
+def test_old_logits_stay_and_new_ones_are_means(name, tmp_path):
     model, inputs = build(name)
     longer = MODELS.extend_vocabulary(model, SPELLINGS)
     assert longer.name == model.name and longer.output_shape[-1] == 14
@@ -57,7 +57,7 @@ def test_known_tokens_stay_and_new_ones_are_means(name, tmp_path):
     np.testing.assert_allclose(loaded(inputs), after, atol=1e-6)
 
 
-def test_the_table_is_shared_still_and_the_model_is_another():
+def test_the_copy_shares_its_table_but_no_weights():
     model, _ = build("shared")
     longer = MODELS.extend_vocabulary(model, SPELLINGS)
     assert longer.count_params() == model.count_params() + 2 * 16
@@ -75,7 +75,7 @@ def test_new_tokens_are_embedded_as_their_mean():
 
 
 @pytest.mark.parametrize("ids", [[], [12], [-1, 3]])
-def test_spellings_are_of_known_tokens(ids):
+def test_refuses_spellings_with_unknown_ids(ids):
     with pytest.raises(ValueError, match=r"spellings\[1\] is .*from 0 to 11"):
         MODELS.extend_vocabulary(build("causal")[0], [[4], ids])
 

@@ -1,4 +1,4 @@
-"""Normalizers by their definitions: NumPy functions of the scores that a row may see."""
+"""Normalizers by their definitions: NumPy functions of the visible scores of a row."""
 
 import keras
 import numpy as np
@@ -25,7 +25,7 @@ def soft_capped_plus_one(z):
 
 
 def sparsemax(z):
-    """Martins & Astudillo (2016), algorithm 1."""
+    """Compute algorithm 1 of Martins & Astudillo (2016)."""
     ordered = np.sort(z)[::-1]
     ranks = np.arange(1, len(z) + 1)
     size = ranks[1 + ranks * ordered > np.cumsum(ordered)].max()
@@ -33,7 +33,7 @@ def sparsemax(z):
 
 
 def entmax(alpha):
-    """Its definition, the threshold found by halving an interval to the last bit."""
+    """Compute entmax by its definition, with the threshold from bisection."""
 
     def weights(z, tau):
         return np.maximum((alpha - 1) * z - tau, 0) ** (1 / (alpha - 1))
@@ -84,7 +84,7 @@ EXAMPLES = {
     "softplus": (normalizers.Activation("softplus"), lambda z: np.log1p(np.exp(z))),
     "bent": (normalizers.Activation(bent), bent),
 }
-# Those whose rows sum to one, and to which a number added to all scores of a row means nothing.
+# Normalizers with rows that sum to one, whatever number is added to all scores.
 SIMPLEX = ["softmax", "temperature", "sparsemax", "entmax", "entmax 1.2", "entmax 2", "entmax 3"]
 SIMPLEX += ["top 3", "top 100"]
 
@@ -95,7 +95,7 @@ def scores(dtype="float32", scale=2.0, seed=0):
 
 
 def mask(shape=(B, 1, T, S)):
-    """True = may attend; one row sees nothing."""
+    """Return a mask, True = may attend, with one empty row."""
     allowed = np.random.default_rng(1).random(shape) < 0.6
     allowed[0, 0, 0] = False
     return allowed
@@ -106,7 +106,7 @@ def array(x):
 
 
 def table(normalize, scores, allowed=True):
-    """`normalize` of what each row may see; zeros elsewhere."""
+    """Apply `normalize` to the visible scores of each row. Other weights are zero."""
     scores = array(scores)
     allowed = np.broadcast_to(allowed, scores.shape)
     weights = np.zeros(scores.shape)
@@ -117,7 +117,7 @@ def table(normalize, scores, allowed=True):
 
 
 def gradient(function, x):
-    """Of the scalar `function(x)`."""
+    """Compute the gradient of the scalar `function(x)`."""
     import tensorflow as tf
 
     with tf.GradientTape() as tape:
@@ -127,7 +127,7 @@ def gradient(function, x):
 
 
 def slope(function, x, step=1e-6):
-    """The gradient of a NumPy function by central differences."""
+    """Compute the gradient of a NumPy function by central differences."""
     result = np.zeros(x.shape)
     for index in np.ndindex(x.shape):
         moved = np.zeros(x.shape)

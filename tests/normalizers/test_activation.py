@@ -8,7 +8,7 @@ from tests.normalizers import definition
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_every_keras_activation(name):
+def test_every_keras_activation_equals_the_definition(name):
     """Masked keys are zero whatever the function gives there, and the gradient stays finite."""
     normalizer, scores, mask = normalizers.Activation(name), definition.scores(), definition.mask()
     forbidden = np.broadcast_to(~mask, scores.shape)
@@ -20,7 +20,7 @@ def test_every_keras_activation(name):
     assert np.all(np.isfinite(gradient)) and np.all(gradient[forbidden] == 0)
 
 
-def test_a_function_of_the_users():
+def test_a_users_function_equals_the_definition():
     normalizer = normalizers.Activation(definition.bent)
     again = normalizers.get(keras.saving.serialize_keras_object(normalizer))
     assert again == normalizer and again.fn is definition.bent

@@ -1,4 +1,4 @@
-"""What all normalizers share: the definition, masks, empty rows, dtypes, gradients."""
+"""Tests of all normalizers: the definition, masks, empty rows, dtypes, gradients."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def test_there_is_an_example_of_every_normalizer():
 
 @every
 @pytest.mark.parametrize("shape", [None, *MASKS])
-def test_definition(name, shape):
+def test_weights_equal_the_definition(name, shape):
     normalizer, normalize = EXAMPLES[name]
     scores = definition.scores()
     mask = None if shape is None else definition.mask(MASKS[shape])
@@ -42,7 +42,7 @@ def test_definition(name, shape):
 @every
 @pytest.mark.parametrize("dtype, atol", [("float16", 1e-3), ("bfloat16", 8e-3)])
 def test_half_precision_is_computed_in_float32(name, dtype, atol):
-    """The weights are those of the rounded scores, rounded once."""
+    """Compare with the weights of the rounded scores, rounded once."""
     normalizer, normalize = EXAMPLES[name]
     scores, mask = definition.scores(dtype), definition.mask()
     weights = normalizer(scores, mask)
@@ -53,8 +53,8 @@ def test_half_precision_is_computed_in_float32(name, dtype, atol):
 
 @every
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_rows_that_see_nothing_are_zero_with_zero_gradient(name, dtype):
-    """A fully masked row must not give uniform weights or NaN, whatever the size of its scores."""
+def test_empty_rows_are_zero_with_zero_gradient(name, dtype):
+    """Mask whole rows of small and large scores."""
     normalizer, _ = EXAMPLES[name]
     random = np.random.default_rng(0).normal(size=(B, N, T, S)).astype("float32")
     for scale, mask in ((1.0, definition.mask()), (1e4, np.zeros((1, 1, 1, S), bool))):
@@ -70,8 +70,8 @@ def test_rows_that_see_nothing_are_zero_with_zero_gradient(name, dtype):
 
 @every
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_masked_keys_are_zero_and_change_nothing(name, dtype):
-    """Adding a constant to mask keys fails when their scores are far higher than the rest."""
+def test_masked_keys_have_no_weight_and_change_no_weight(name, dtype):
+    """Give masked keys much higher scores, which an added constant would not hide."""
     normalizer, normalize = EXAMPLES[name]
     mask = definition.mask()
     scores = ops.cast(np.where(mask, definition.scores(scale=3.0) - 1e4, 6e4), dtype)
@@ -82,8 +82,8 @@ def test_masked_keys_are_zero_and_change_nothing(name, dtype):
 
 
 @every
-def test_a_mild_mask_constant(name):
-    """What full int8 asks for: exact zeros all the same, and near the exact weights."""
+def test_a_mild_mask_constant_hides_keys(name):
+    """Use the constant of full int8: weights are exactly zero, or near the exact ones."""
     normalizer, normalize = EXAMPLES[name]
     scores, mask = definition.scores(), definition.mask()
     with scope.Export(mask_constant=-100.0):
@@ -94,23 +94,23 @@ def test_a_mild_mask_constant(name):
 
 
 @every
-def test_gradient(name):
-    """Equal to finite differences of the definition, in float64."""
+def test_gradients_equal_finite_differences(name):
+    """Compare with finite differences of the definition in float64."""
     normalizer, normalize = EXAMPLES[name]
     scores, mask = definition.scores(scale=1.0), definition.mask()
     random = np.random.default_rng(2).normal(size=(B, N, T, S))
-    found = definition.gradient(
+    gradient = definition.gradient(
         lambda x: ops.sum(normalizer(x, mask) * random.astype("float32")), scores
     )
-    expected = np.zeros(found.shape)
+    expected = np.zeros(gradient.shape)
     for row in np.ndindex(B, N, T):
-        seen = np.broadcast_to(mask, found.shape)[row]
+        seen = np.broadcast_to(mask, gradient.shape)[row]
         if seen.any():
             expected[row][seen] = definition.slope(
                 lambda z, row=row, seen=seen: normalize(z) @ random[row][seen],
                 definition.array(scores)[row][seen],
             )
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-3, atol=1e-4)
 
 
 ROWS = st.lists(st.floats(-20, 20, width=32), min_size=1, max_size=9)
@@ -121,7 +121,7 @@ ROWS = st.lists(st.floats(-20, 20, width=32), min_size=1, max_size=9)
     autograph=False,
 )
 def of_all(scores, mask):
-    """The weights that every normalizer gives to rows of any length."""
+    """Return the weights of every normalizer for a row of any length."""
     return {name: normalizer(scores, mask) for name, (normalizer, _) in EXAMPLES.items()}
 
 
@@ -131,9 +131,9 @@ def weights_of(row, mask=None):
     return {name: weights[0].numpy() for name, weights in of_all(row, mask).items()}
 
 
-def assert_same(found, expected):
-    for name in found:
-        np.testing.assert_allclose(found[name], expected[name], rtol=1e-5, atol=1e-5, err_msg=name)
+def assert_same(result, expected):
+    for name in result:
+        np.testing.assert_allclose(result[name], expected[name], rtol=1e-5, atol=1e-5, err_msg=name)
 
 
 @pytest.mark.slow
@@ -148,20 +148,20 @@ def test_the_order_of_keys_does_not_matter(row, random):
 
 @settings(max_examples=50)
 @given(ROWS, st.integers(1, 5), st.floats(-1e4, 1e4, width=32))
-def test_padding_changes_nothing(row, more, padding):
-    found = weights_of(row + [padding] * more, [True] * len(row) + [False] * more)
-    assert_same({name: weights[: len(row)] for name, weights in found.items()}, weights_of(row))
+def test_padding_does_not_change_weights(row, more, padding):
+    by_name = weights_of(row + [padding] * more, [True] * len(row) + [False] * more)
+    assert_same({name: weights[: len(row)] for name, weights in by_name.items()}, weights_of(row))
 
 
 @settings(max_examples=50)
 @given(ROWS, st.integers(-100, 100))
-def test_the_simplex(row, shift):
-    """Weights are not negative, sum to 1, are in the order of the scores, and ignore a shift."""
+def test_rows_are_on_the_simplex(row, shift):
+    """Check signs, sums and the order of weights, and that a shift of the scores changes none."""
     shifted = np.array(row, "float32") + np.float32(shift)
-    row = shifted - np.float32(shift)  # what survives the rounding of the sum
-    found, of_shifted = weights_of(row), weights_of(shifted)
+    row = shifted - np.float32(shift)  # as rounded by the sum
+    by_name, of_shifted = weights_of(row), weights_of(shifted)
     for name in SIMPLEX:
-        weights = found[name]
+        weights = by_name[name]
         assert np.all(weights >= 0) and weights.sum() == pytest.approx(1, abs=1e-6), name
         assert np.all(np.diff(weights[np.argsort(row, kind="stable")]) >= -1e-6), name
         np.testing.assert_allclose(of_shifted[name], weights, atol=2e-5, err_msg=name)
@@ -169,7 +169,7 @@ def test_the_simplex(row, shift):
 
 @every
 @pytest.mark.parametrize("shape", [(S,), (T, S), (N, T, S)])
-def test_any_rank(name, shape):
+def test_scores_may_have_any_rank(name, shape):
     normalizer, normalize = EXAMPLES[name]
     scores = np.random.default_rng(3).normal(size=shape).astype("float32")
     expected = definition.table(normalize, scores)
@@ -184,7 +184,7 @@ def test_one_key_takes_all_weight_with_zero_gradient():
         assert gradient == 0, name
 
 
-def test_a_base_without_normalize_says_so():
+def test_a_subclass_without_normalize_is_an_error():
     class Unfinished(normalizers.Normalizer):
         pass
 
@@ -194,7 +194,7 @@ def test_a_base_without_normalize_says_so():
 
 @every
 def test_weights_of_whole_numbers_are_floats(name):
-    """In the scores' own dtype all weights below 1 would be 0."""
+    """Cast whole numbers, because as ints all weights below 1 would be 0."""
     normalizer, _ = EXAMPLES[name]
     scores = np.round(3 * definition.scores()).astype("int32")
     for mask in (None, definition.mask(MASKS["all"])):

@@ -12,8 +12,8 @@ ALPHAS = [1.05, 1.2, 1.5, 1.9, 2.0, 2.5, 4.0]
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("width", [1, 7, 300])
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
-def test_optimality(alpha, width, scale):
-    """(α - 1) s - p^(α - 1) is one τ where p > 0; elsewhere (α - 1) s is not above it."""
+def test_weights_are_optimal(alpha, width, scale):
+    """Check that (α - 1) s - p^(α - 1) is one τ if p > 0, and that else (α - 1) s is at most τ."""
     scores = scale * np.random.default_rng(0).normal(size=(17, width)).astype("float32")
     weights = definition.array(normalizers.Entmax(alpha)(scores))
     scores = definition.array(scores)
@@ -25,7 +25,7 @@ def test_optimality(alpha, width, scale):
     np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
 
 
-def test_alpha_two_is_sparsemax_and_is_approached_from_both_sides():
+def test_alpha_two_is_sparsemax_and_a_limit():
     scores = definition.scores()
     sparse = np.asarray(normalizers.Sparsemax()(scores))
     assert np.array_equal(normalizers.Entmax(2)(scores), sparse)
@@ -33,7 +33,7 @@ def test_alpha_two_is_sparsemax_and_is_approached_from_both_sides():
         np.testing.assert_allclose(normalizers.Entmax(alpha)(scores), sparse, atol=2e-3)
 
 
-def test_the_exact_formula_is_what_bisection_approaches():
+def test_bisection_converges_to_the_exact_formula():
     scores = definition.scores()
     exact = np.asarray(normalizers.Entmax(1.5)(scores))
     np.testing.assert_allclose(normalizers.Entmax(1.5 + 1e-6)(scores), exact, atol=1e-5)
@@ -41,8 +41,8 @@ def test_the_exact_formula_is_what_bisection_approaches():
 
 @pytest.mark.parametrize("alpha", [1.3, 1.5, 2.0])
 @pytest.mark.parametrize("highest", [0.5, 1.9, 1.99])
-def test_one_key_far_above_thousands_alike(alpha, highest):
-    """Running sums in float32 are off by more than the weights of the thousands."""
+def test_one_key_far_above_thousands_of_equal_keys(alpha, highest):
+    """Use thousands of weights below the errors of running sums in float32."""
     random = np.random.default_rng(0)
     scores = np.append(1e-3 * random.normal(size=4000), highest / 2 / (alpha - 1))
     scores = scores.astype("float32")
@@ -52,13 +52,13 @@ def test_one_key_far_above_thousands_alike(alpha, highest):
     assert weights.sum(dtype="float64") == pytest.approx(1, abs=1e-5)
 
 
-def test_towards_one_it_is_softmax():
+def test_the_limit_one_is_softmax():
     scores = definition.scores()
     soft = normalizers.Softmax()(scores)
     np.testing.assert_allclose(normalizers.Entmax(1.001)(scores), soft, atol=5e-3)
 
 
-def test_larger_alphas_leave_fewer_keys():
+def test_larger_alphas_give_fewer_keys_weight():
     scores = 0.5 * definition.scores()
     counts = [np.count_nonzero(normalizers.Entmax(alpha)(scores)) for alpha in (1.01, 1.5, 2, 3)]
     assert counts == sorted(counts, reverse=True) and len(set(counts)) == 4
@@ -66,7 +66,7 @@ def test_larger_alphas_leave_fewer_keys():
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_gradient_is_finite_at_zero_weights(alpha):
-    """Above α = 2 the power's own derivative is infinite there."""
+    """Use α above 2, for which the derivative of the power is infinite at 0."""
     scores = ops.convert_to_tensor(np.array([[0.0, 0.0, -0.01, -50.0], [3.0] * 4], "float32"))
     upstream = np.array([[1.0, 2.0, 3.0, 4.0]], "float32")
     gradient = definition.gradient(
@@ -78,11 +78,11 @@ def test_gradient_is_finite_at_zero_weights(alpha):
 
 
 @pytest.mark.parametrize("alpha", [1.5, 3.0, 6.0])
-def test_gradient_where_one_key_has_nearly_no_weight(alpha):
-    """Above α = 2 its slope p^(2 - α) is huge, and multiplies a difference of near numbers."""
+def test_the_gradient_is_exact_for_a_key_with_nearly_no_weight(alpha):
+    """Use α above 2, for which p^(2 - α) is huge and multiplies a difference of near numbers."""
     scores = np.random.default_rng(0).normal(size=(999, 7)).astype("float32") * 0.3
     upstream = np.random.default_rng(1).normal(size=(999, 7)).astype("float32")
-    found = definition.gradient(
+    gradient = definition.gradient(
         lambda x: ops.sum(normalizers.Entmax(alpha)(x) * upstream), ops.convert_to_tensor(scores)
     )
     weights = definition.array(normalizers.Entmax(alpha)(scores))
@@ -90,13 +90,13 @@ def test_gradient_where_one_key_has_nearly_no_weight(alpha):
     s = np.where(seen, np.where(seen, weights, 1) ** (2 - alpha), 0)
     differences = upstream[:, :, None] - upstream[:, None].astype("float64")
     expected = np.einsum("rj,ri,rji->rj", s, s, differences) / s.sum(-1, keepdims=True)
-    np.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-4)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-2, atol=1e-4)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("alpha", [1.2, 1.5, 2.0, 4.0])
-def test_compiled_by_xla(alpha):
-    """XLA may round a row's maximum otherwise than the row: 64 off where all is masked."""
+def test_xla_gives_the_same_weights(alpha):
+    """Check rows with all keys masked, because XLA may round their maximum differently."""
     normalizer, scores, mask = normalizers.Entmax(alpha), definition.scores(), definition.mask()
 
     def run(scores):
@@ -111,7 +111,7 @@ def test_compiled_by_xla(alpha):
 
 
 def test_a_row_without_support_is_zero():
-    """As XLA's rounding can make of a masked one: its highest score is then not 0 but -64."""
+    """Use -64 as highest score, as the rounding of XLA may give."""
     from keras_attention.normalizers import entmax, sparsemax
 
     low = tf.fill((1, 7), -64.0)

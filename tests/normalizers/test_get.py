@@ -1,4 +1,4 @@
-"""Names, configs, and what is refused."""
+"""Names, configs and errors of `normalizers.get`."""
 
 import json
 
@@ -12,7 +12,7 @@ PARTS = [part for part, _ in EXAMPLES.values()]
 
 
 @pytest.mark.parametrize("part", PARTS, ids=list(EXAMPLES))
-def test_by_itself_and_by_config(part):
+def test_get_by_object_and_config(part):
     assert normalizers.get(part) is part
     written = keras.saving.serialize_keras_object(part)
     again = normalizers.get(json.loads(json.dumps(written)))
@@ -22,22 +22,22 @@ def test_by_itself_and_by_config(part):
 
 
 @pytest.mark.parametrize("name", sorted(set(normalizers.NAMES) - {"top_k", "activation"}))
-def test_by_name(name):
+def test_get_by_name(name):
     cls = normalizers.NAMES[name]
     assert normalizers.get(name) == normalizers.get(cls.__name__) == cls()
 
 
 @pytest.mark.parametrize("name, argument", [("top_k", "k"), ("activation", "fn")])
-def test_a_name_that_needs_an_argument_says_which(name, argument):
+def test_a_name_of_a_normalizer_with_arguments_is_an_error(name, argument):
     with pytest.raises(ValueError, match=f"needs {argument}.*{argument}=..."):
         normalizers.get(name)
 
 
-def test_none_is_none():
+def test_get_none():
     assert normalizers.get(None) is None
 
 
-def test_unknown_names_and_keys():
+def test_unknown_names_and_keys_are_errors():
     with pytest.raises(ValueError, match="'softmin'.*softmax, sparsemax"):
         normalizers.get("softmin")
     with pytest.raises(ValueError, match="class_name='Softmin'.*softmax, sparsemax"):

@@ -5,12 +5,12 @@ from tests.normalizers import definition
 
 litert = pytest.importorskip("tests.litert", reason="needs tensorflow and ai-edge-litert")
 
-# The contract exports each of them, too, inside of attention.
+# The contract also exports each normalizer inside of attention.
 pytestmark = pytest.mark.slow
 
 
-def test_every_normalizer():
-    """All in one file, masked: converting takes about as long for one as for all."""
+def test_every_normalizer_exports():
+    """Convert all with a mask in one file, which takes about as long as one."""
     arrays = {"scores": definition.scores().numpy(), "mask": definition.mask()}
 
     def run(scores, mask):
@@ -23,7 +23,7 @@ def test_every_normalizer():
         litert.assert_converts(run, arrays, dynamic=4)
 
 
-def test_without_mask():
+def test_normalizers_export_without_a_mask():
     arrays = {"scores": definition.scores().numpy()}
 
     def run(scores):

@@ -4,7 +4,7 @@ import pytest
 from keras_attention import normalizers
 
 
-def test_the_length_is_what_each_row_may_see():
+def test_the_length_is_the_number_of_visible_keys():
     scores = np.full((1, 1, 3, 7), 12.0, "float32")
     causal = np.tri(3, 7, dtype=bool)
     weights = np.asarray(normalizers.ReLU(divide_by_length=True)(scores, causal))[0, 0]

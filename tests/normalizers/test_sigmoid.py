@@ -5,8 +5,8 @@ from keras_attention import normalizers
 from tests.normalizers import definition
 
 
-def test_the_length_is_what_each_row_may_see():
-    """A mask of one column speaks for all keys, one of a row for all queries."""
+def test_the_length_is_the_number_of_visible_keys():
+    """Use masks with one column for all keys, or one row for all queries."""
     scores = np.zeros((1, 1, 3, 7), "float32")
     causal = np.tri(3, 7, dtype=bool)
     weights = np.asarray(normalizers.Sigmoid("-log_length")(scores, causal))[0, 0]
@@ -16,12 +16,12 @@ def test_the_length_is_what_each_row_may_see():
     np.testing.assert_allclose(weights, np.where(queries, 1 / 8, np.zeros((3, 7))), rtol=1e-6)
 
 
-def test_without_mask_the_length_is_that_of_the_row():
+def test_without_a_mask_the_length_is_the_number_of_keys():
     weights = normalizers.Sigmoid("-log_length")(np.zeros((2, 7), "float32"))
     np.testing.assert_allclose(weights, np.full((2, 7), 1 / 8), rtol=1e-6)
 
 
-def test_keys_do_not_compete():
+def test_a_weight_does_not_depend_on_other_keys():
     scores = definition.scores()
     alone = np.asarray(normalizers.Sigmoid()(scores[..., :1]))
     np.testing.assert_allclose(normalizers.Sigmoid()(scores)[..., :1], alone, rtol=1e-6)

@@ -4,14 +4,14 @@ import pytest
 from keras_attention import normalizers
 
 
-def test_plus_one_lets_a_row_say_nothing_and_does_not_overflow():
+def test_plus_one_gives_low_rows_no_weight_and_does_not_overflow():
     scores = np.array([[-200.0, -300.0], [1e4, 1e4], [0.0, -1e4]], "float32")
     weights = normalizers.Softmax(plus_one=True)(scores)
     np.testing.assert_allclose(weights, [[0, 0], [0.5, 0.5], [0.5, 0]], atol=1e-6)
 
 
 def test_the_cap_bounds_scores_but_not_the_mask():
-    """A cap applied after the mask would let masked keys through."""
+    """Mask keys, which a cap after the mask would show."""
     scores, mask = np.array([[1e4, 0.0, 1e4]], "float32"), np.array([[True, True, False]])
     weights = np.asarray(normalizers.Softmax(soft_cap=5.0)(scores, mask))
     assert weights[0, 2] == 0

@@ -11,8 +11,8 @@ SCALES = pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
 
 @WIDTHS
 @SCALES
-def test_optimality(width, scale):
-    """Weights are s - τ, with one τ, or zero where s is not above τ (the paper's equation 2)."""
+def test_weights_are_optimal(width, scale):
+    """Check that weights are s - τ with one τ, or zero if s is at most τ (equation 2)."""
     scores = scale * np.random.default_rng(0).normal(size=(17, width)).astype("float32")
     weights = definition.array(normalizers.Sparsemax()(scores))
     scores = definition.array(scores)
@@ -28,8 +28,8 @@ def test_low_scores_get_exact_zeros():
     assert np.count_nonzero(weights) == 2
 
 
-def test_gradient_is_that_of_the_paper():
-    """On the support, the gradient less its mean over the support; elsewhere zero."""
+def test_the_gradient_equals_the_papers():
+    """Subtract the mean over the support from the gradient. It is zero elsewhere."""
     scores = np.array([[2.0, 1.9, 0.9, -3.0]], "float32")
     upstream = np.array([[1.0, 5.0, 7.0, 11.0]], "float32")
     gradient = definition.gradient(

@@ -6,19 +6,19 @@ from keras_attention import normalizers
 from tests.normalizers import definition
 
 
-def test_only_the_highest_get_weight():
+def test_only_the_k_highest_scores_get_weight():
     weights = np.asarray(normalizers.TopK(3)(definition.scores()))
     assert np.all(np.count_nonzero(weights, axis=-1) == 3)
     np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
 
 
-def test_ties_are_all_kept():
+def test_all_ties_get_weight():
     scores = np.array([[2.0, 1.0, 1.0, 1.0, 0.0]], "float32")
     weights = np.asarray(normalizers.TopK(2)(scores))
     assert np.count_nonzero(weights) == 4 and weights[0, 1] == weights[0, 3] and weights[0, 4] == 0
 
 
-def test_masked_keys_take_no_place():
+def test_masked_keys_are_not_among_the_k():
     scores, mask = (
         np.array([[5.0, 3.0, 2.0, 1.0]], "float32"),
         np.array([[False, True, True, True]]),
@@ -28,7 +28,7 @@ def test_masked_keys_take_no_place():
 
 
 @pytest.mark.parametrize("k", [3, 100])
-def test_a_length_that_is_known_only_when_it_runs(k):
+def test_the_length_may_be_unknown_in_a_graph(k):
     normalizer = normalizers.TopK(k)
     run = tf.function(normalizer, input_signature=[tf.TensorSpec((None, None))], autograph=False)
     for width in (1, 2, 7):

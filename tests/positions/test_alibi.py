@@ -23,7 +23,7 @@ SQRT = 2**-0.5
         ),
     ],
 )
-def test_slopes(heads, expected):
+def test_slopes_equal_the_papers(heads, expected):
     np.testing.assert_allclose(compute_slopes(heads), expected, rtol=1e-12)
 
 
@@ -34,7 +34,7 @@ def test_slopes_of_many_heads_are_all_different():
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("batch", [False, True])
-def test_by_definition(causal, batch):
+def test_biases_equal_the_definition(causal, batch):
     random = np.random.default_rng(0)
     i, j = random.integers(0, 50, (2, 5)), random.integers(0, 50, (2, 7))
     if not batch:
@@ -59,7 +59,7 @@ def test_the_causal_form_is_exact_on_visible_keys():
     assert not np.asarray(causal)[:, :, ~past].any()
 
 
-def test_distances_count_past_half_precision():
+def test_distances_are_exact_beyond_half_precision():
     where, query = np.arange(600), ops.zeros((1, 600, 8, 4), "bfloat16")
     last = np.asarray(positions.ALiBi().bias(where, where, query))[0, 0, -1]
     np.testing.assert_array_equal(last, -0.5 * np.arange(599, -1, -1))
@@ -68,7 +68,7 @@ def test_distances_count_past_half_precision():
 @pytest.mark.slow
 @pytest.mark.parametrize("heads", [3, 8])
 def test_parity_with_keras_hub_under_a_causal_mask(heads):
-    """Their bias depends on the key alone: under softmax, with a causal mask, the same weights."""
+    """Compare weights with a causal mask, because their bias depends only on the key."""
     keras_hub = pytest.importorskip("keras_hub")
     scores = np.random.default_rng(0).normal(size=(2, heads, 7, 7)).astype("float32")
     hidden = np.where(np.tri(7, dtype=bool), 0.0, -1e9).astype("float32")
@@ -95,7 +95,7 @@ def built(heads, **kwargs):
 
 @pytest.mark.parametrize("heads", [1, 3, 6, 8, 12])
 @pytest.mark.parametrize("causal", [False, True])
-def test_it_begins_as_alibi(heads, causal):
+def test_learned_slopes_begin_as_alibi(heads, causal):
     query = np.zeros((2, 5, heads, 4), "float32")
     i, j = RANDOM.integers(0, 50, (2, 5)), RANDOM.integers(0, 50, (2, 7))
     fixed = positions.ALiBi(causal).bias(i, j, query)
@@ -103,7 +103,7 @@ def test_it_begins_as_alibi(heads, causal):
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_learned_by_definition(causal):
+def test_learned_biases_equal_the_definition(causal):
     position = built(3, causal=causal)
     position.log_slopes.assign(RANDOM.normal(size=3))
     m = np.exp(position.get_weights()[0])
@@ -117,7 +117,7 @@ def test_learned_by_definition(causal):
                 assert float(bias[0, n, t, s]) == pytest.approx(-m[n] * far, rel=1e-5)
 
 
-def test_config_keeps_where_it_begins():
+def test_the_config_keeps_the_initial_slopes():
     assert positions.LearnedALiBi().get_config()["initializer"] is None
     zeros = built(4, initializer="zeros")
     assert np.all(zeros.get_weights()[0] == 0)
@@ -135,5 +135,5 @@ def test_weights_stay_float32_under_a_mixed_policy():
 def test_learned_arguments_are_checked():
     with pytest.raises(ValueError, match=r"LearnedALiBi\(causal='yes'\)"):
         positions.LearnedALiBi("yes")
-    with pytest.raises(ValueError, match="LearnedALiBi adds to the scores"):
+    with pytest.raises(ValueError, match="LearnedALiBi needs queries"):
         positions.LearnedALiBi().build((2, 5, 3))

@@ -13,12 +13,12 @@ Q = RANDOM.normal(size=(2, 5, 3, 4)).astype("float32")
 
 def test_combined_positions_add_their_embeddings():
     learned, sinusoidal = positions.Learned(11), positions.Sinusoidal()
-    both = positions.get([learned, sinusoidal])
-    both.build(X.shape)
+    combined = positions.get([learned, sinusoidal])
+    combined.build(X.shape)
     for where in (None, [5, 6, 7, 8, 9]):
         added = [np.asarray(part.embed(X, where)) - X for part in (learned, sinusoidal)]
-        np.testing.assert_allclose(both.embed(X, where), X + sum(added), atol=1e-6)
-    assert both.rotate(Q) is not None and both.bias(None, None, Q) is None
+        np.testing.assert_allclose(combined.embed(X, where), X + sum(added), atol=1e-6)
+    assert combined.rotate(Q) is not None and combined.bias(None, None, Q) is None
 
 
 def test_combined_positions_rotate_in_order_and_sum_biases():
@@ -56,12 +56,12 @@ def test_half_precision_is_rounded_once():
     np.testing.assert_allclose(ops.cast(result, "float32"), exact, rtol=2**-8, atol=1e-5)
 
 
-def test_roles():
+def test_combined_positions_have_the_roles_of_their_parts():
     combined = positions.get(["sinusoidal", "rotary", "alibi"])
     assert combined.roles == {"embed", "rotate", "bias"}
 
 
-def test_for_role_hands_each_layer_its_parts():
+def test_for_role_gives_each_layer_its_parts():
     learned, rotary, alibi = positions.Learned(5), positions.Rotary(), positions.ALiBi()
     combined = positions.get([learned, rotary, alibi])
     assert positions.for_role(combined, "embed") is learned
@@ -71,7 +71,7 @@ def test_for_role_hands_each_layer_its_parts():
     assert isinstance(inside, positions.CombinedPositions) and inside.parts == [rotary, alibi]
 
 
-def test_for_role_of_a_single_part_and_of_none():
+def test_for_role_of_a_single_part_and_none():
     rotary = positions.Rotary()
     assert positions.for_role(rotary, "rotate", "bias") is rotary
     assert positions.for_role(rotary, "embed") is None
@@ -99,7 +99,7 @@ def test_parts_are_checked(parts):
         positions.CombinedPositions(parts)
 
 
-def test_round_trip_with_weights(tmp_path):
+def test_configs_and_weights_are_restored(tmp_path):
     class Owner(keras.layers.Layer):
         def __init__(self, position):
             super().__init__()
@@ -132,7 +132,7 @@ def nested_model():
 
 
 def test_weights_of_nested_positions_have_paths_of_their_own(tmp_path):
-    """A file of weights, and one of the whole model, give each table back under its path."""
+    """Load each table by its path, from a file of weights and from a whole model."""
     trained = nested_model()
     paths = [w.path for w in trained.weights]
     assert len(set(paths)) == len(paths)
@@ -155,8 +155,8 @@ def test_weights_of_nested_positions_have_paths_of_their_own(tmp_path):
             np.testing.assert_array_equal(ours, theirs)
 
 
-def test_configs_under_the_name_before_load():
-    """Saved models name the class and the module of their time; the registered name stays."""
+def test_configs_with_the_former_name_load():
+    """Load a config with the former class and module, and the registered name."""
     config = keras.saving.serialize_keras_object(positions.get(["rotary", "alibi"]))
     assert config["registered_name"] == "keras_attention>Several"
     before = {"class_name": "Several", "module": "keras_attention.positions.several"}

@@ -20,14 +20,14 @@ def built(max_distance=3, heads=N, size=H, **kwargs):
 
 
 def delta(i, j, k):
-    """Equation 3 of the paper."""
+    """Compute equation 3 of the paper."""
     distance = int(i) - int(j)
     return 0 if distance <= -k else 2 * k - 1 if distance >= k else distance + k
 
 
 @pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.parametrize("scale", [None, 0.5])
-def test_by_definition(batch, scale):
+def test_biases_equal_the_definition(batch, scale):
     i, j = RANDOM.integers(0, 9, (B, T)), RANDOM.integers(0, 9, (B, S))
     if not batch:
         i, j = i[0], j[0]
@@ -56,7 +56,7 @@ def test_grouped_keys():
 
 
 def log_bucket(distance, rows, max_position):
-    """`make_log_bucket_position` of DeBERTa's code, for one distance."""
+    """Compute `make_log_bucket_position` of DeBERTa's code for one distance."""
     mid = rows // 2
     if -mid < distance < mid or abs(distance) <= mid:
         return distance
@@ -68,7 +68,7 @@ def log_bucket(distance, rows, max_position):
 
 
 @pytest.mark.parametrize("num_buckets, max_distance", [(256, 512), (8, 16), (5, 30), (4, 4)])
-def test_buckets(num_buckets, max_distance):
+def test_buckets_equal_debertas(num_buckets, max_distance):
     position = positions.Disentangled(max_distance, num_buckets)
     steps = np.arange(-2 * max_distance, 2 * max_distance + 1)
     rows = position.buckets(steps)
@@ -79,7 +79,7 @@ def test_buckets(num_buckets, max_distance):
 
 
 def test_golden_buckets():
-    """DeBERTa v3, 256 buckets and 512 positions: exact to 128, then ever wider."""
+    """Compare with DeBERTa v3, 256 buckets and 512 positions: exact to 128, then wider."""
     position = positions.Disentangled(512, 256)
     assert position.buckets([0, 1, -1, 127, 128]).tolist() == [256, 257, 255, 383, 384]
     assert position.buckets([129, 130, 256, 511, 512, 5000]).tolist() == [
@@ -88,7 +88,7 @@ def test_golden_buckets():
     assert position.buckets([-129, -511, -512, -5000]).tolist() == [127, 1, 0, 0]
 
 
-def test_far_distances_are_clipped_where_the_buckets_end():
+def test_far_distances_count_as_the_last_bucket():
     position = built(16, num_buckets=8)
     where = position.bias([0, 1000], [0, 1000], QUERY[:, :2], KEY[:, :2])
     near = position.bias([0, 17], [0, 17], QUERY[:, :2], KEY[:, :2])
@@ -98,7 +98,7 @@ def test_far_distances_are_clipped_where_the_buckets_end():
 @pytest.mark.slow
 @pytest.mark.parametrize("length", [6, 40])
 def test_parity_with_keras_hub(length):
-    """DeBERTa v3's whole attention: ours with a temperature of √3, its products put in."""
+    """Compare with DeBERTa v3's attention: a temperature of √3, with its products loaded."""
     deberta = pytest.importorskip("keras_hub.src.models.deberta_v3.disentangled_self_attention")
     theirs = deberta.DisentangledSelfAttention(
         num_heads=2, hidden_dim=8, max_position_embeddings=32, bucket_size=16, dropout=0.0
@@ -128,7 +128,7 @@ def test_parity_with_keras_hub(length):
 
 
 def test_a_temperature_divides_all_three_terms():
-    """√(3H) of the paper: the score and the biases by √H, their sum by √3."""
+    """Compare with √(3H) of the paper: √H in score and biases, √3 in their sum."""
     position = built()
     x = {"query": QUERY, "key": KEY, "value": KEY}
     _, ours = attention.attend(
@@ -146,8 +146,8 @@ def test_half_precision_adds_in_float32():
     np.testing.assert_array_equal(position.bias(None, None, query, key), exact)
 
 
-def test_it_asks_for_the_keys():
-    with pytest.raises(ValueError, match="Disentangled looks at the keys"):
+def test_it_needs_the_keys():
+    with pytest.raises(ValueError, match="Disentangled depends on the keys"):
         built().bias(None, None, QUERY)
 
 
@@ -156,7 +156,7 @@ def test_it_asks_for_the_keys():
     [
         ({"max_distance": 0}, r"max_distance=0\)"),
         ({"num_buckets": 3}, r"num_buckets=3\).* at least 4"),
-        ({"max_distance": 128, "num_buckets": 256}, r"max_distance=128\): 256 .* at least 130"),
+        ({"max_distance": 128, "num_buckets": 256}, r"max_distance=128\): 128 .* at least 130"),
         ({"scale": None, "max_distance": 2.5}, r"max_distance=2.5\)"),
         ({"scale": "x"}, r"scale='x'\)"),
     ],

@@ -36,7 +36,7 @@ def test_there_is_an_example_of_every_position():
 
 
 @pytest.mark.parametrize("position", EXAMPLES, ids=ids)
-def test_by_itself_and_by_config(position):
+def test_get_by_object_and_config(position):
     assert positions.get(position) is position
     again = positions.get(keras.saving.serialize_keras_object(position))
     assert type(again) is type(position) and again is not position
@@ -46,13 +46,13 @@ def test_by_itself_and_by_config(position):
 
 
 @pytest.mark.parametrize("position", EXAMPLES[:-1], ids=ids[:-1])
-def test_by_class_name_and_config(position):
+def test_get_by_class_name_and_config(position):
     config = {"class_name": type(position).__name__, "config": position.get_config()}
     assert positions.get(config).get_config() == position.get_config()
 
 
 @pytest.mark.parametrize("position", EXAMPLES, ids=ids)
-def test_roles_are_played_and_others_do_nothing(position):
+def test_methods_of_other_roles_change_nothing(position):
     x, query = np.ones((2, 3, 4), "float32"), np.ones((2, 3, 5, 4), "float32")
     if isinstance(position, positions.CombinedPositions):
         return
@@ -73,15 +73,15 @@ NEEDING = {
 
 
 @pytest.mark.parametrize("name", sorted(set(positions.NAMES) - set(NEEDING)))
-def test_by_name(name):
+def test_get_by_name(name):
     assert type(positions.get(name)) is positions.NAMES[name]
     assert type(positions.get(positions.NAMES[name].__name__)) is positions.NAMES[name]
 
 
 @pytest.mark.parametrize("name", NEEDING)
-def test_a_name_that_needs_arguments_says_which(name):
+def test_a_name_of_a_position_with_arguments_is_an_error(name):
     cls = positions.NAMES[name].__name__
-    with pytest.raises(ValueError, match=f"{cls} needs {NEEDING[name]}, which a name cannot"):
+    with pytest.raises(ValueError, match=f"{cls} needs {NEEDING[name]}, which a name does not"):
         positions.get(name)
 
 
@@ -94,12 +94,12 @@ def test_a_list_is_combined(kind):
     assert combined.dtype_policy.name == combined.parts[1].dtype_policy.name == "mixed_bfloat16"
 
 
-def test_none_is_none():
+def test_get_none():
     assert positions.get(None) is None
 
 
 @pytest.mark.parametrize("bad", ["rotory", {"class_name": "rotory", "config": {}}, ["rotory"]])
-def test_an_unknown_name_lists_the_known(bad):
+def test_an_unknown_name_lists_the_names(bad):
     with pytest.raises(ValueError, match=f"'rotory'.*Known: {', '.join(positions.NAMES)}"):
         positions.get(bad)
 
@@ -112,16 +112,16 @@ def test_an_unknown_name_lists_the_known(bad):
         ("RelativeBias", "num_buckets, max_distance, bidirectional, initializer, name"),
     ],
 )
-def test_an_unknown_key_lists_the_known(name, takes):
+def test_an_unknown_key_lists_the_arguments(name, takes):
     with pytest.raises(ValueError, match=f"{name} has no argument size. It takes: {takes}"):
         positions.get({"class_name": name, "config": {"size": 3}})
 
 
 @pytest.mark.parametrize("bad", [3, True, positions.Rotary, object()])
-def test_anything_else_is_an_error(bad):
-    with pytest.raises(ValueError, match="is no position"):
+def test_other_types_are_an_error(bad):
+    with pytest.raises(ValueError, match="is not a position"):
         positions.get(bad)
-    with pytest.raises(ValueError, match="is no position|must be a list of positions"):
+    with pytest.raises(ValueError, match="is not a position|must be a list of positions"):
         positions.get([bad])
 
 

@@ -1,4 +1,4 @@
-"""Explicit positions: what is computed for a part is that part of what is computed for all."""
+"""Explicit positions: the result for a part is the same part of the result for all tokens."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def built(position, shape):
     ],
 )
 @pytest.mark.parametrize("rows", [PART, np.stack([PART, PART])])
-def test_embed_of_a_part(position, rows):
+def test_embeddings_of_a_part(position, rows):
     whole = built(position, X.shape).embed(X)
     part = position.embed(X[:, 5:9], rows)
     np.testing.assert_allclose(part, whole[:, 5:9], atol=1e-6)
@@ -50,7 +50,7 @@ def test_embed_of_a_part(position, rows):
     ],
 )
 @pytest.mark.parametrize("rows", [PART, np.stack([PART, PART])])
-def test_rotate_of_a_part(position, rows):
+def test_rotations_of_a_part(position, rows):
     for turn in (position.rotate, position.rotate_key):
         np.testing.assert_allclose(turn(Q[:, 5:9], rows), turn(Q)[:, 5:9], atol=1e-6)
 
@@ -73,8 +73,8 @@ def test_rotate_of_a_part(position, rows):
     ],
 )
 @pytest.mark.parametrize("rows", [PART, np.stack([PART, PART])])
-def test_bias_of_a_part(position, rows):
-    """Some new queries see a longer memory of keys, as in decoding with a cache."""
+def test_biases_of_a_part(position, rows):
+    """Give a few new queries and a longer memory of keys, as in decoding with a cache."""
     whole = built(position, Q.shape).bias(None, None, Q, Q)
     part = position.bias(rows, np.arange(13), Q[:, 5:9], Q)
     np.testing.assert_allclose(part[0], whole[0, :, 5:9], atol=1e-6)
@@ -83,15 +83,15 @@ def test_bias_of_a_part(position, rows):
     np.testing.assert_allclose(some, part[:, :, :, 2:11], atol=1e-6)
 
 
-def test_packed_documents_start_again():
-    """Two documents in a row of 7, positions 0-3 and 0-2, are each embedded as if alone."""
+def test_positions_start_again_in_packed_documents():
+    """Embed two documents in a row of 7, with positions 0-3 and 0-2."""
     where = [[0, 1, 2, 3, 0, 1, 2]]
     packed = positions.Sinusoidal().embed(X[:1, :7], where)
     np.testing.assert_allclose(packed[:, :4], positions.Sinusoidal().embed(X[:1, :4]), atol=1e-6)
     np.testing.assert_allclose(packed[:, 4:], positions.Sinusoidal().embed(X[:1, 4:7]), atol=1e-6)
 
 
-def test_counting():
+def test_positions_count_from_zero():
     np.testing.assert_array_equal(count(None, X), np.arange(13))
     i, j = count_queries_and_keys(None, None, Q)
     assert i is j
@@ -103,13 +103,13 @@ def test_counting():
 
 def test_positions_of_a_wrong_rank_are_an_error():
     for where in (3, np.zeros((2, 13, 1), "int32")):
-        with pytest.raises(ValueError, match=r"shape \(length,\) or \(batch, length\); received"):
+        with pytest.raises(ValueError, match=r"Give \(length,\) or \(batch, length\)"):
             positions.Sinusoidal().embed(X, where)
 
 
 @pytest.mark.parametrize("name", ["sinusoidal", "rotary", "learned"])
-def test_other_than_a_position_for_each_token_is_an_error(name):
-    """One would be taken for the position of all."""
+def test_a_wrong_number_of_positions_is_an_error(name):
+    """Refuse one position for several tokens too."""
     position = positions.Learned(9) if name == "learned" else positions.get(name)
     shape = (2, 5, 8) if "embed" in position.roles else (2, 5, 2, 4)
     x = np.zeros(shape, "float32")

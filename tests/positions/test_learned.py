@@ -14,7 +14,7 @@ def built(max_length=11, width=3, **kwargs):
     return position
 
 
-def test_by_definition():
+def test_embeddings_equal_the_definition():
     position = built()
     (table,) = position.get_weights()
     result = position.embed(X)
@@ -27,7 +27,7 @@ def test_by_definition():
                 assert float(chosen[b, p, c]) == pytest.approx(X[b, p, c] + table[where[b, p], c])
 
 
-def test_it_starts_small_and_random():
+def test_new_tables_are_small_and_random():
     (table,) = built(max_length=500, width=64).get_weights()
     assert table.std() == pytest.approx(0.02, rel=0.05) and abs(table.mean()) < 1e-3
     assert not np.array_equal(table, built(max_length=500, width=64).get_weights()[0])
@@ -64,12 +64,14 @@ def test_a_static_length_past_the_table_is_an_error(call):
 )
 def test_positions_past_the_table_are_an_error(where):
     first, last = np.min(np.asarray(where)), np.max(np.asarray(where))
-    with pytest.raises(ValueError, match=rf"{first} to {last} go past Learned\(max_length=11\)"):
+    with pytest.raises(
+        ValueError, match=rf"{first} to {last} are not all in Learned\(max_length=11\)"
+    ):
         built().embed(X, where)
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="a TensorFlow graph")
-def test_a_length_known_only_at_run_time_is_checked_by_the_runtime():
+def test_the_runtime_checks_an_unknown_length():
     import tensorflow as tf
 
     position = built(max_length=4)
@@ -118,13 +120,13 @@ def test_extend_a_loaded_model(tmp_path):
     assert long(np.zeros((1, 7, 3))).shape == (1, 7, 3)
 
 
-def test_without_weights_it_says_so():
+def test_an_unbuilt_position_is_an_error():
     with pytest.raises(ValueError, match=r"Learned has no weights yet: .*build\(\)"):
         positions.Learned(11).embed(X)
 
 
 @pytest.mark.parametrize("shape", [(None, None, 2, 3), (None, None, None), (None, 3)])
-def test_a_foreign_shape_is_refused(shape):
+def test_a_wrong_shape_is_refused(shape):
     with pytest.raises(
         ValueError, match=r"Learned adds to tokens of shape \(batch, length, width\)"
     ):
@@ -148,7 +150,7 @@ def built_2d(grid=GRID, prefix=0, width=D, **kwargs):
 
 
 @pytest.mark.parametrize("prefix", [0, 2])
-def test_2d_by_definition(prefix):
+def test_2d_embeddings_equal_the_definition(prefix):
     position = built_2d(prefix=prefix)
     columns, rows, *front = position.get_weights()
     assert columns.shape == (5, 2) and rows.shape == (3, 2) and len(front) == bool(prefix)
@@ -173,7 +175,7 @@ def test_explicit_positions(prefix):
     np.testing.assert_allclose(position(picked, rows), expected, atol=1e-6)
 
 
-def test_tables_differ_from_the_start():
+def test_new_2d_tables_differ():
     columns, rows = built_2d(grid=(4, 4)).get_weights()
     assert not np.array_equal(columns, rows)
 
@@ -212,11 +214,11 @@ def test_2d_weights_stay_float32_under_a_mixed_policy():
 
 
 @pytest.mark.parametrize("shape", [(None, None, 5), (None, None, None), (None, 4)])
-def test_2d_refuses_a_foreign_shape(shape):
-    with pytest.raises(ValueError, match="Learned2D adds to tokens of shape .*even; received"):
+def test_2d_refuses_a_wrong_shape(shape):
+    with pytest.raises(ValueError, match="Learned2D adds to tokens of shape .*even width"):
         positions.Learned2D(GRID).build(shape)
 
 
-def test_2d_without_weights_it_says_so():
+def test_an_unbuilt_2d_position_is_an_error():
     with pytest.raises(ValueError, match="Learned2D has no weights yet"):
         positions.Learned2D(GRID).embed(np.zeros((1, 15, 4)))

@@ -6,7 +6,7 @@ from keras_attention.positions import scalings
 
 litert = pytest.importorskip("tests.litert", reason="needs tensorflow and ai-edge-litert")
 
-# The contract exports each of them, too, inside of attention.
+# The contract also exports each position inside of attention.
 pytestmark = pytest.mark.slow
 
 RANDOM = np.random.default_rng(0)
@@ -20,7 +20,7 @@ def weights(parts, shape):
     return [weight.value for layer in layers for weight in layer.weights]
 
 
-def test_embed():
+def test_embeddings_export():
     x = RANDOM.normal(size=(2, 5, 6)).astype("float32")
     parts = {
         "sinusoidal": positions.Sinusoidal(),
@@ -31,17 +31,17 @@ def test_embed():
         "sinusoidal 2d": positions.Sinusoidal2D((2, 5), 1),
         "learned 2d": positions.Learned2D((2, 5), 1),
     }
-    kept = weights(parts, x.shape)
+    variables = weights(parts, x.shape)
 
     def run(x, rows):
-        given = {name: part.embed(x, rows) for name, part in parts.items()}
+        outputs = {name: part.embed(x, rows) for name, part in parts.items()}
         counted = {f"{name}, counted": part.embed(x) for name, part in parts.items()}
-        return {**given, **counted, "scaled": positions.Scalar().embed(x)}
+        return {**outputs, **counted, "scaled": positions.Scalar().embed(x)}
 
-    litert.assert_converts(run, {"x": x, "rows": ROWS}, dynamic=2, variables=kept)
+    litert.assert_converts(run, {"x": x, "rows": ROWS}, dynamic=2, variables=variables)
 
 
-def test_rotate():
+def test_rotations_export():
     x = RANDOM.normal(size=(2, 5, 3, 8)).astype("float32")
     parts = {
         "half": positions.Rotary(),
@@ -56,14 +56,14 @@ def test_rotate():
     }
 
     def run(x, rows):
-        given = {name: part.rotate(x, rows) for name, part in parts.items()}
+        outputs = {name: part.rotate(x, rows) for name, part in parts.items()}
         counted = {f"{name}, counted": part.rotate_key(x) for name, part in parts.items()}
-        return {**given, **counted}
+        return {**outputs, **counted}
 
     litert.assert_converts(run, {"x": x, "rows": ROWS}, dynamic=2)
 
 
-def test_bias():
+def test_biases_export():
     query = RANDOM.normal(size=(2, 5, 3, 8)).astype("float32")
     key = RANDOM.normal(size=(2, 7, 3, 8)).astype("float32")
     parts = {
@@ -81,20 +81,20 @@ def test_bias():
         "continuous": positions.ContinuousBias((2, 5), 1, hidden_dim=8),
         "several": positions.get(["alibi", "relative_bias"]),
     }
-    kept = weights(parts, query.shape)
+    variables = weights(parts, query.shape)
 
     def run(query, key, rows):
-        given = {name: part.bias(rows, None, query, key) for name, part in parts.items()}
+        outputs = {name: part.bias(rows, None, query, key) for name, part in parts.items()}
         counted = {f"{n}, counted": p.bias(None, None, query, query) for n, p in parts.items()}
-        return {**given, **counted}
+        return {**outputs, **counted}
 
     arrays = {"query": query, "key": key, "rows": ROWS}
-    litert.assert_converts(run, arrays, dynamic=2, variables=kept)
+    litert.assert_converts(run, arrays, dynamic=2, variables=variables)
 
 
-def test_values():
+def test_value_terms_export():
     position = positions.Shaw(2)
-    kept = weights({"shaw": position}, (2, 5, 3, 8))
+    variables = weights({"shaw": position}, (2, 5, 3, 8))
     chosen = RANDOM.random(size=(2, 3, 5, 7)).astype("float32")
 
     def run(chosen, rows):
@@ -104,15 +104,15 @@ def test_values():
         }
 
     arrays = {"chosen": chosen, "rows": ROWS}
-    litert.assert_converts(run, arrays, dynamic=1, variables=kept)
+    litert.assert_converts(run, arrays, dynamic=1, variables=variables)
 
 
-def test_past_the_learned_table_litert_refuses_too():
+def test_litert_refuses_positions_beyond_the_table():
     position = positions.Learned(5)
     x = np.zeros((1, 4, 3), "float32")
-    kept = weights({"learned": position}, x.shape)
+    variables = weights({"learned": position}, x.shape)
     model = litert.convert(
-        lambda x: {"y": position.embed(x)}, {"x": litert.spec("x", x, dynamic=2)}, kept
+        lambda x: {"y": position.embed(x)}, {"x": litert.spec("x", x, dynamic=2)}, variables
     )
     for run in litert.runners(model):
         np.testing.assert_allclose(run(x=x)["y"], position.embed(x), atol=1e-6)
@@ -120,7 +120,7 @@ def test_past_the_learned_table_litert_refuses_too():
             run(x=np.zeros((1, 6, 3), "float32"))
 
 
-def test_tables_of_a_known_length_become_constants():
+def test_tables_of_known_length_become_constants():
     x = np.zeros((2, 5, 6), "float32")
     query = np.zeros((2, 5, 3, 8), "float32")
     added = {
@@ -143,7 +143,7 @@ def test_tables_of_a_known_length_become_constants():
         "long": positions.Rotary(scaling=scalings.LongRoPE((1,) * 4, (1, 2, 3, 4), 4, 2)),
         "xpos": positions.XPos(),
     }
-    kept = weights(added, x.shape) + weights(biases, query.shape)
+    variables = weights(added, x.shape) + weights(biases, query.shape)
 
     def run(x, query):
         rotated = {name: part.rotate(query) for name, part in turning.items()}
@@ -151,7 +151,7 @@ def test_tables_of_a_known_length_become_constants():
         return {**{name: part.embed(x) for name, part in added.items()}, **sums, **rotated}
 
     specs = {"x": litert.spec("x", x), "query": litert.spec("query", query)}
-    used = litert.operators(litert.convert(run, specs, kept))
+    used = litert.operators(litert.convert(run, specs, variables))
     assert set(used) == {"ADD", "STRIDED_SLICE", "MUL", "CONCATENATION"}
     assert used.count("ADD") == len(added) + len(biases) + len(turning)
     assert used.count("MUL") == 2 * len(turning)

@@ -14,7 +14,7 @@ MAKERS = {
 }
 
 
-def test_coordinates():
+def test_coordinates_count_row_by_row():
     index = np.arange(2 + 3 * 5)
     rows, columns = compute_coordinates(ops.convert_to_tensor(index), (3, 5), 2)
     assert np.array_equal(rows[:2], [0, 0]) and np.array_equal(columns[:2], [0, 0])
@@ -36,30 +36,34 @@ def test_prefix_is_checked(name, prefix):
         MAKERS[name]((2, 3), prefix)
 
 
-def test_a_prefix_of_no_grid_is_refused():
+def test_a_prefix_without_a_grid_is_refused():
     with pytest.raises(ValueError, match=r"Rotary\(prefix=1\): .*Give grid=\(rows, columns\) too"):
         positions.Rotary(prefix=1)
 
 
 @pytest.mark.parametrize("name", ["Sinusoidal2D", "Learned2D"])
-def test_other_than_a_token_for_each_place_is_an_error(name):
+def test_a_wrong_number_of_tokens_is_an_error(name):
     position = MAKERS[name]((2, 3), 1)
     if name == "Learned2D":
         position.build((None, None, 8))
     position.embed(np.zeros((1, 7, 8), "float32"))
-    with pytest.raises(ValueError, match=r"length 8 is longer than .*which has 1 \+ 2 · 3 places"):
+    with pytest.raises(
+        ValueError, match=r"length 8 is longer than .*which has 1 \+ 2 · 3 positions"
+    ):
         position.embed(np.zeros((1, 8, 8), "float32"))
     position.embed(np.zeros((1, 6, 8), "float32"))  # the beginning of an image
-    with pytest.raises(ValueError, match=r"length 6 is shorter than .*which has 1 \+ 2 · 3 places"):
+    with pytest.raises(
+        ValueError, match=r"length 6 is shorter than .*which has 1 \+ 2 · 3 positions"
+    ):
         position.check_length(6)
-    with pytest.raises(ValueError, match=r"Positions 6 to 7 go past .*which has 0 to 6\."):
+    with pytest.raises(ValueError, match=r"Positions 6 to 7 are not all in .*which has 0 to 6\."):
         position.embed(np.zeros((1, 2, 8), "float32"), [6, 7])
-    with pytest.raises(ValueError, match="Positions -1 to 3 go past"):
+    with pytest.raises(ValueError, match="Positions -1 to 3 are not all in"):
         position.embed(np.zeros((1, 2, 8), "float32"), [-1, 3])
 
 
 @pytest.mark.parametrize("name", ["SwinBias", "ContinuousBias"])
-def test_more_queries_or_keys_than_places_are_an_error(name):
+def test_too_many_queries_or_keys_are_an_error(name):
     position = MAKERS[name]((2, 3), 1)
     position.build((None, None, 2, 4))
     right, wrong = np.zeros((1, 7, 2, 4), "float32"), np.zeros((1, 8, 2, 4), "float32")
@@ -73,7 +77,7 @@ RANDOM = np.random.default_rng(0)
 
 
 def bilinear(grid, new):
-    """(rows, columns, D) resized by the definition: pixel centres, edges repeated."""
+    """Resize (rows, columns, D) by the definition: pixel centres, edges repeated."""
     old, result = grid.shape[:2], np.zeros((*new, grid.shape[2]))
     for y in range(new[0]):
         for x in range(new[1]):
@@ -87,7 +91,7 @@ def bilinear(grid, new):
 
 
 @pytest.mark.parametrize("new", [(6, 6), (3, 10), (7, 4)])
-def test_by_definition(new):
+def test_interpolation_equals_the_definition(new):
     table = RANDOM.normal(size=(3 * 4, 5)).astype("float32")
     result = positions.interpolate(table, (3, 4), new, method="bilinear")
     expected = bilinear(table.reshape(3, 4, 5), new).reshape(-1, 5)
@@ -102,8 +106,8 @@ def test_interpolation_keeps_a_constant_table_constant(method, new):
     np.testing.assert_allclose(result, np.tile(np.arange(5.0), (new[0] * new[1], 1)), atol=1e-5)
 
 
-def test_rows_are_rows():
-    """A table that tells the row alone still does: rows and columns are not swapped."""
+def test_interpolation_does_not_swap_rows_and_columns():
+    """Use a table that differs only between rows."""
     table = np.repeat(np.arange(4.0), 4)[:, None] * np.ones((1, 3))
     result = positions.interpolate(table, (4, 4), (8, 2), method="bilinear").reshape(8, 2, 3)
     np.testing.assert_allclose(result[:, 0], result[:, 1], atol=1e-6)
@@ -121,12 +125,12 @@ def test_interpolation_does_not_resize_prefix_tokens(prefix):
     )
 
 
-def test_the_same_grid_changes_nothing():
+def test_interpolation_to_the_same_grid_changes_nothing():
     table = RANDOM.normal(size=(13, 6))
     np.testing.assert_array_equal(positions.interpolate(table, (3, 4), (3, 4), prefix=1), table)
 
 
-def test_a_learned_table():
+def test_interpolation_of_a_learned_table():
     position = positions.Learned(17)
     position.build((None, None, 6))
     other = position.interpolate((4, 4), (6, 6), prefix=1)
@@ -137,7 +141,7 @@ def test_a_learned_table():
     np.testing.assert_array_equal(other.embed(x)[0], expected)
 
 
-def test_a_text_s_table():
+def test_interpolation_of_a_table_for_text():
     table = np.arange(8.0)[:, None]
     result = positions.interpolate(table, (1, 8), (1, 16), method="bilinear")
     np.testing.assert_allclose(result[1:-1, 0], np.arange(0.25, 7, 0.5)[:14], atol=1e-6)

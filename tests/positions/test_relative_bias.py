@@ -21,7 +21,7 @@ CONFIGS = [
 
 
 def bucket(step, num_buckets, max_distance, bidirectional):
-    """T5's formula, the logarithms compared exactly, as powers of whole numbers."""
+    """Compute T5's formula, comparing logarithms as powers of whole numbers."""
     result = 0
     if bidirectional:
         num_buckets //= 2
@@ -40,7 +40,7 @@ def bucket(step, num_buckets, max_distance, bidirectional):
 
 
 def bucket_by_logarithm(step, num_buckets, max_distance, bidirectional):
-    """T5's formula as its code has it, in floating point."""
+    """Compute T5's formula in floating point, as in its code."""
     result = 0
     if bidirectional:
         num_buckets //= 2
@@ -61,7 +61,7 @@ def built(heads=3, **kwargs):
 
 @pytest.mark.parametrize("bidirectional", [True, False])
 @pytest.mark.parametrize("num_buckets, max_distance", CONFIGS)
-def test_buckets(num_buckets, max_distance, bidirectional):
+def test_buckets_equal_t5s(num_buckets, max_distance, bidirectional):
     if not bidirectional and max_distance <= num_buckets // 2:
         num_buckets //= 2
     arguments = (num_buckets, max_distance, bidirectional)
@@ -73,7 +73,7 @@ def test_buckets(num_buckets, max_distance, bidirectional):
 
 
 def test_golden_buckets():
-    """T5's own setting, 32 buckets and distance 128: steps and their buckets, written out."""
+    """Compare with T5's setting, 32 buckets and distance 128, written out."""
     position = positions.RelativeBias(32, 128, bidirectional=True)
     past = [0, 1, 7, 8, 11, 12, 15, 16, 22, 23, 31, 32, 45, 46, 63, 64, 90, 91, 127, 128, 10000]
     expected = [0, 1, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15, 15, 15]
@@ -87,7 +87,7 @@ def test_golden_buckets():
 
 @pytest.mark.parametrize("bidirectional", [True, False])
 @pytest.mark.parametrize("batch", [False, True])
-def test_by_definition(bidirectional, batch):
+def test_biases_equal_the_definition(bidirectional, batch):
     random = np.random.default_rng(0)
     i, j = random.integers(0, 50, (2, 5)), random.integers(0, 50, (2, 7))
     if not batch:
@@ -118,7 +118,7 @@ def test_parity_with_keras_hub():
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_as_a_layer_it_takes_the_query_first():
+def test_a_call_takes_the_query_first():
     position = positions.RelativeBias(8, 20)
     query, key = np.zeros((1, 5, 3, 4), "float32"), np.zeros((1, 7, 3, 4), "float32")
     assert position(query).shape == (1, 3, 5, 5)
@@ -132,13 +132,13 @@ def test_weights_stay_float32_under_a_mixed_policy():
     assert "float32" in str(position.bias(None, None, ops.zeros((1, 5, 3, 4), "float16")).dtype)
 
 
-def test_without_weights_it_says_so():
+def test_an_unbuilt_position_is_an_error():
     with pytest.raises(ValueError, match="RelativeBias has no weights yet"):
         positions.RelativeBias().bias(None, None, np.zeros((1, 5, 3, 4)))
 
 
-def test_a_foreign_shape_is_refused():
-    with pytest.raises(ValueError, match=r"RelativeBias adds to the scores.*received \(2, 5, 3\)"):
+def test_a_wrong_shape_is_refused():
+    with pytest.raises(ValueError, match=r"RelativeBias needs queries.*received \(2, 5, 3\)"):
         positions.RelativeBias().build((2, 5, 3))
 
 
@@ -148,8 +148,8 @@ def test_a_foreign_shape_is_refused():
         ({"num_buckets": 7}, r"num_buckets=7\): two directions need an even number"),
         ({"num_buckets": 2}, r"num_buckets=2\).* at least 4"),
         ({"num_buckets": 1, "bidirectional": False}, r"num_buckets=1\).* at least 2"),
-        ({"max_distance": 8}, r"max_distance=8\): 32 buckets already tell 8 distances apart"),
-        ({"max_distance": 16, "bidirectional": False}, r"max_distance=16\): 32 .* tell 16 "),
+        ({"max_distance": 8}, r"max_distance=8\): 8 distances have a bucket of their own"),
+        ({"max_distance": 16, "bidirectional": False}, r"max_distance=16\): 16 distances"),
         ({"max_distance": 0}, r"max_distance=0\)"),
         ({"bidirectional": "yes"}, r"bidirectional='yes'\)"),
     ],
@@ -159,7 +159,7 @@ def test_arguments_are_checked(arguments, message):
         positions.RelativeBias(**arguments)
 
 
-def test_no_logarithm_of_zero_anywhere():
+def test_buckets_use_no_logarithm_of_zero():
     with np.errstate(all="raise"):
         positions.RelativeBias(4, 2).buckets(range(-5, 6))
         positions.RelativeBias(2, 2, bidirectional=False).buckets(range(-5, 6))

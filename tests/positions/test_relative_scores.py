@@ -1,4 +1,4 @@
-"""Products of rows and tables, head by head, are the same every time."""
+"""Products of rows and tables of each head are reproducible."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ D = 8
 @pytest.mark.slow
 @pytest.mark.parametrize("position", ["transformer_xl", lambda: ka.positions.Disentangled(4)])
 @pytest.mark.parametrize("batch", [2, 3])
-def test_one_head_gives_the_same_every_time(position, batch):
-    """With oneDNN, TensorFlow 2.21 did not where a batch was broadcast against one head."""
+def test_products_with_one_head_are_reproducible(position, batch):
+    """Broadcast a batch against one head, which TensorFlow 2.21 with oneDNN gets wrong."""
     position = position() if callable(position) else position
     layer = ka.attention.MultiHeadAttention(1, 4, mask="causal", position=position)
     x = np.random.default_rng(0).normal(size=(batch, 5, D)).astype("float32")

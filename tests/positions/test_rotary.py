@@ -12,7 +12,7 @@ X = RANDOM.normal(size=(B, T, N, H)).astype("float32")
 
 
 def turned(x, p, layout, size, max_wavelength=10000):
-    """One head (H,) at position p: each pair is a complex number times e^(i angle)."""
+    """Rotate one head (H,) at position p: each pair is a complex number times e^(i angle)."""
     result = np.array(x, "float64")
     for k in range(size // 2):
         first, second = (k, k + size // 2) if layout == "half" else (2 * k, 2 * k + 1)
@@ -25,7 +25,7 @@ def turned(x, p, layout, size, max_wavelength=10000):
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
 @pytest.mark.parametrize("rotary_dim", [None, 2, 6, H])
 @pytest.mark.parametrize("shape", [None, (T,), (B, T)])
-def test_by_definition(layout, rotary_dim, shape):
+def test_rotations_equal_the_definition(layout, rotary_dim, shape):
     where = None if shape is None else RANDOM.integers(0, 100, shape)
     position = positions.Rotary(layout, max_wavelength=50, rotary_dim=rotary_dim)
     result = np.asarray(position.rotate(X, where))
@@ -41,8 +41,8 @@ def test_by_definition(layout, rotary_dim, shape):
 @pytest.mark.parametrize("rotary_dim", [8, 12])
 @pytest.mark.parametrize("prefix", [0, 2])
 @pytest.mark.parametrize("shape", [None, (T,), (B, T)])
-def test_on_a_grid_by_definition(layout, rotary_dim, prefix, shape):
-    """The first half of the pairs turns by the row, the second by the column."""
+def test_rotations_on_a_grid_equal_the_definition(layout, rotary_dim, prefix, shape):
+    """Rotate the first half of the pairs by the row, the second by the column."""
     where = None if shape is None else RANDOM.integers(0, prefix + 6, shape)
     position = positions.Rotary(layout, 50, rotary_dim, grid=(2, 3), prefix=prefix)
     result = np.asarray(position.rotate(X, where))
@@ -56,14 +56,14 @@ def test_on_a_grid_by_definition(layout, rotary_dim, prefix, shape):
                 expected = np.array(X[b, t, n], "float64")
                 for k in range(pairs):
                     axis, of_axis = divmod(k, pairs // 2)
-                    places = (k, k + pairs) if layout == "half" else (2 * k, 2 * k + 1)
+                    features = (k, k + pairs) if layout == "half" else (2 * k, 2 * k + 1)
                     angle = by_axis[axis] * 50 ** (-2 * of_axis / pairs)
-                    z = complex(*expected[list(places)]) * np.exp(1j * angle)
-                    expected[list(places)] = z.real, z.imag
+                    z = complex(*expected[list(features)]) * np.exp(1j * angle)
+                    expected[list(features)] = z.real, z.imag
                 np.testing.assert_allclose(result[b, t, n], expected, atol=3e-5)
 
 
-def test_on_a_grid_scores_depend_on_rows_and_columns_apart():
+def test_on_a_grid_scores_depend_on_distances_in_rows_and_columns():
     position = positions.Rotary(grid=(4, 5), rotary_dim=12)
     q, k = RANDOM.normal(size=(2, 1, 1, N, H)).astype("float32")
 
@@ -71,7 +71,7 @@ def test_on_a_grid_scores_depend_on_rows_and_columns_apart():
         return np.sum(np.asarray(position.rotate(q, [i]) * position.rotate(k, [j])), axis=-1)
 
     np.testing.assert_allclose(scores(6, 0), scores(13, 7), atol=1e-5)  # one down, one right
-    assert np.abs(scores(5, 4) - scores(6, 5)).max() > 1e-3  # next in number, not on the grid
+    assert np.abs(scores(5, 4) - scores(6, 5)).max() > 1e-3  # in the next row
 
 
 def test_a_grid_needs_pairs_for_both_axes():
@@ -81,7 +81,7 @@ def test_a_grid_needs_pairs_for_both_axes():
 
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
 @pytest.mark.parametrize("rotary_dim", [None, 6])
-def test_scores_depend_on_the_distance_alone(layout, rotary_dim):
+def test_scores_depend_only_on_the_distance(layout, rotary_dim):
     position = positions.Rotary(layout, rotary_dim=rotary_dim)
     q, k = RANDOM.normal(size=(2, 1, 1, N, H)).astype("float32")
 
@@ -101,7 +101,7 @@ def test_layouts_are_equal_up_to_a_permutation():
 
 
 @pytest.mark.parametrize("dtype, error", [("bfloat16", 2e-2), ("float16", 2e-3)])
-def test_half_precision_turns_in_float32(dtype, error):
+def test_half_precision_is_rotated_in_float32(dtype, error):
     x = ops.cast(RANDOM.normal(size=(1, 600, 1, 8)), dtype)
     exact = positions.Rotary().rotate(ops.cast(x, "float32"))
     result = positions.Rotary().rotate(x)
@@ -111,7 +111,7 @@ def test_half_precision_turns_in_float32(dtype, error):
     assert len(np.unique(np.asarray(ops.cast(ones, "float32"))[0, :, 0], axis=0)) == 600
 
 
-def test_turning_keeps_the_length_of_a_vector():
+def test_rotation_keeps_the_length_of_a_vector():
     np.testing.assert_allclose(
         np.linalg.norm(positions.Rotary().rotate(X), axis=-1), np.linalg.norm(X, axis=-1), rtol=1e-5
     )
@@ -124,7 +124,7 @@ def test_parity_with_keras_hub():
     np.testing.assert_allclose(positions.Rotary(max_wavelength=100).rotate(X), theirs, atol=1e-5)
 
 
-def test_an_odd_head_size_is_an_error_that_says_so():
+def test_an_odd_head_size_is_an_error():
     with pytest.raises(ValueError, match=r"odd number of them, 13\..*rotary_dim=12"):
         positions.Rotary().rotate(X[..., :13])
     partial = positions.Rotary(rotary_dim=12).rotate(X[..., :13])
@@ -174,8 +174,8 @@ def test_converted_projections_give_the_same_attention(source, target, rotary_di
     np.testing.assert_allclose(output, expected, atol=1e-5)
 
 
-def test_convert_layout_by_definition():
-    """Pair k is 2k and 2k + 1 in one layout, k and k + R/2 in the other; the rest stays."""
+def test_convert_layout_equals_the_definition():
+    """Move pair k from 2k and 2k + 1 to k and k + R/2, or back."""
     weights = RANDOM.normal(size=(3, 2, 9))
     half = positions.convert_layout(weights, "interleaved", "half", rotary_dim=8)
     for k in range(4):
@@ -203,7 +203,7 @@ def test_convert_layout_arguments_are_checked(arguments, message):
 
 
 def faded(x, p, sign, layout, size, base=50, scale_base=512, middle=0):
-    """One head (H,): each pair times zeta^(± p / scale_base), faded (table 1 of the paper)."""
+    """Rotate one head (H,) and multiply its pairs by zeta^(± p / scale_base) (table 1)."""
     result = np.array(x, "float64")
     for k in range(size // 2):
         first, second = (k, k + size // 2) if layout == "half" else (2 * k, 2 * k + 1)
@@ -217,7 +217,7 @@ def faded(x, p, sign, layout, size, base=50, scale_base=512, middle=0):
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
 @pytest.mark.parametrize("rotary_dim", [None, 6])
 @pytest.mark.parametrize("shape", [None, (T,), (B, T)])
-def test_xpos_by_definition(layout, rotary_dim, shape):
+def test_xpos_equals_the_definition(layout, rotary_dim, shape):
     where = None if shape is None else RANDOM.integers(0, 300, shape)
     position = positions.XPos(layout, 50, rotary_dim, scale_base=100, middle=7)
     query, key = position.rotate(X, where), position.rotate_key(X, where)
@@ -232,7 +232,7 @@ def test_xpos_by_definition(layout, rotary_dim, shape):
                     np.testing.assert_allclose(result[b, t, n], expected, rtol=1e-4, atol=1e-4)
 
 
-def test_scores_depend_on_the_distance_alone_and_fade():
+def test_xpos_scores_depend_only_on_the_distance_and_decay():
     position = positions.XPos()
     q, k = RANDOM.normal(size=(2, 1, 1, N, H)).astype("float32")
 
@@ -247,8 +247,8 @@ def test_scores_depend_on_the_distance_alone_and_fade():
     assert np.abs(scores(6000, 0)).max() < np.abs(scores(0, 0)).max() / 3
 
 
-def test_attention_gives_queries_and_keys_their_own():
-    """The whole of attend: weights by the definition."""
+def test_attention_scales_queries_and_keys_differently():
+    """Compare the weights of `attend` with the definition."""
     key = RANDOM.normal(size=(B, 7, N, H)).astype("float32")
     position, i = positions.XPos(scale_base=20), np.arange(2, 7)
     visibility = attention.Visibility("causal", query_positions=i)
@@ -264,20 +264,20 @@ def test_attention_gives_queries_and_keys_their_own():
             np.testing.assert_allclose(weights[0, n, t, : i[t] + 1], chosen, atol=1e-5)
 
 
-def test_a_part_and_the_whole():
+def test_xpos_of_a_part_equals_a_part_of_the_whole():
     position = positions.XPos()
     where = np.arange(2, 4)
     for turn in (position.rotate, position.rotate_key):
         np.testing.assert_allclose(turn(X[:, 2:4], where), turn(X)[:, 2:4], atol=1e-6)
 
 
-def test_without_fading_it_is_rotary():
+def test_xpos_without_decay_equals_rotary():
     slow = positions.XPos(scale_base=1e30)
     np.testing.assert_allclose(slow.rotate(X), positions.Rotary().rotate(X), atol=1e-6)
     np.testing.assert_allclose(slow.rotate_key(X), positions.Rotary().rotate(X), atol=1e-6)
 
 
-def test_xpos_half_precision_turns_in_float32():
+def test_xpos_in_half_precision_is_computed_in_float32():
     x = ops.cast(X, "bfloat16")
     exact = positions.XPos().rotate_key(ops.cast(x, "float32"), np.arange(300, 305))
     result = positions.XPos().rotate_key(x, np.arange(300, 305))
@@ -285,8 +285,8 @@ def test_xpos_half_precision_turns_in_float32():
     np.testing.assert_allclose(ops.cast(result, "float32"), exact, rtol=2**-8)
 
 
-def test_how_far_keys_reach():
-    """What the docstring promises: float16 to 4000 from the middle, float32 to 35000."""
+def test_xpos_keys_stay_finite_within_the_documented_limits():
+    """Check the limits of the docstring: float16 to 4000 from the middle, float32 to 35000."""
     one = ops.ones((1, 1, 1, H), "float16")
     for reach, dtype in ((4000, "float16"), (35000, "float32"), (35000, "bfloat16")):
         key = positions.XPos().rotate_key(ops.cast(one, dtype), [reach])
@@ -296,7 +296,7 @@ def test_how_far_keys_reach():
 
 
 def test_parity_with_torchscale():
-    """Its offsets, -(T // 2) at the first, are a middle; its pairs are interleaved."""
+    """Set `middle` to its offset, T // 2, and interleave pairs."""
     length, size = 6, 8
     x = RANDOM.normal(size=(1, length, 1, size)).astype("float32")
     zeta = (np.arange(0, size, 2) + 0.4 * size) / (1.4 * size)

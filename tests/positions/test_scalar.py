@@ -8,7 +8,7 @@ X = np.random.default_rng(0).normal(size=(2, 5, 3)).astype("float32")
 
 
 @pytest.mark.parametrize("scaled", [True, False])
-def test_by_definition(scaled):
+def test_embeddings_equal_the_definition(scaled):
     result = positions.Scalar(scaled).embed(X)
     for b in range(2):
         for p in range(5):
@@ -22,7 +22,7 @@ def test_a_single_token_is_at_zero():
 
 
 def test_a_slice_needs_the_length_of_the_whole():
-    with pytest.raises(ValueError, match=r"give it as Scalar\(length=...\)"):
+    with pytest.raises(ValueError, match=r"Set the length: Scalar\(length=...\)"):
         positions.Scalar().embed(X[:, 2:], [2, 3, 4])
     whole = positions.Scalar().embed(X)
     part = positions.Scalar(length=5).embed(X[:, 2:], [2, 3, 4])

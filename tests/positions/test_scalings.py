@@ -1,4 +1,4 @@
-"""Each scaling by its definition, one pair at a time, and by golden numbers."""
+"""Each scaling against its definition, one pair at a time, and golden numbers."""
 
 import dataclasses
 import math
@@ -97,15 +97,15 @@ def test_there_is_an_example_of_every_scaling():
 
 @pytest.mark.parametrize("scaling", EXAMPLES, ids=str)
 @pytest.mark.parametrize("length", [5, 11, 12, 30])
-def test_by_definition(scaling, length):
+def test_rates_equal_the_definition(scaling, length):
     definition = DEFINITIONS[type(scaling).__name__]
     expected = [definition(scaling, k, length) for k in range(SIZE // 2)]
     np.testing.assert_allclose(rates(scaling, range(length))[0], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("scaling", EXAMPLES, ids=str)
-def test_inside_rotary(scaling):
-    """Each pair turns by position times rate, and grows by the amplitude."""
+def test_rotary_uses_rates_and_amplitude(scaling):
+    """Rotate each pair by position times rate, and multiply it by the amplitude."""
     x = RANDOM.normal(size=(1, 3, 1, SIZE)).astype("float32")
     where, definition = [2, 7, 19], DEFINITIONS[type(scaling).__name__]
     turned = np.asarray(positions.Rotary("interleaved", BASE, scaling=scaling).rotate(x, where))
@@ -120,8 +120,10 @@ def test_inside_rotary(scaling):
 
 
 def test_dynamic_ntk_scales_the_base_not_every_rate():
-    """The first pair turns as ever, the last by the factor slower; up to the training length,
-    nothing changes. (Dividing every rate by the same factor is what went wrong elsewhere.)"""
+    """Check that the first pair keeps its rate and the last is slower by the factor.
+
+    Up to the training length nothing changes. Other libraries divided every rate by the factor.
+    """
     scaling = scalings.DynamicNTK(2, original_length=10)
     ones = np.array([plain(k) for k in range(SIZE // 2)])
     np.testing.assert_allclose(rates(scaling, range(10))[0], ones, rtol=1e-6)
@@ -130,21 +132,24 @@ def test_dynamic_ntk_scales_the_base_not_every_rate():
 
 
 def test_yarn_gives_the_published_rates_and_amplitude():
-    """Head of 64, base 10000, 4096 to 32768: pairs turn 1 to 32 times between 10.47 and 22.51."""
+    """Use heads of 64, base 10000, 4096 to 32768: pairs 10.47 to 22.51 rotate 32 to 1 times."""
     scaling = scalings.YaRN(8, original_length=4096)
     slower = np.array([plain(k, 64, 10000) for k in range(32)]) / rates(scaling, None, 64, 10000)[0]
     np.testing.assert_allclose(slower[:11], 1, rtol=1e-12)
     np.testing.assert_allclose(slower[23:], 8, rtol=1e-12)
-    # a ramp from 10 to 23 over the rates, whatever the factor
+    # a ramp from 10 to 23 for any factor
     for k in range(11, 23):
         assert 1 / slower[k] == pytest.approx(1 - (k - 10) / 13 * (1 - 1 / 8))
     assert scaling.amplitude == pytest.approx(0.1 * math.log(8) + 1)
     assert scaling.amplitude == pytest.approx(1.2079441541679836)
 
 
-def test_golden_llama3():
-    """Llama 3.1: base 500000, heads of 128. Waves shorter than 2048 stay, longer than 8192 are 8
-    times as long; 2π · 500000^(k/64) crosses these at k = 28.2 and k = 34.98."""
+def test_llama3_gives_the_published_wavelengths():
+    """Compare with Llama 3.1: base 500000, heads of 128.
+
+    Waves shorter than 2048 stay, and waves longer than 8192 are 8 times as long. 2π · 500000^(k/64)
+    crosses these at k = 28.2 and k = 34.98.
+    """
     original = np.array([plain(k, 128, 500000) for k in range(64)])
     slower = original / rates(scalings.Llama3(), None, 128, 500000)[0]
     np.testing.assert_allclose(slower[:29], 1, rtol=1e-12)
@@ -153,7 +158,7 @@ def test_golden_llama3():
     assert slower[32] == pytest.approx(2.694529687894733)
 
 
-def test_amplitudes():
+def test_amplitudes_equal_the_definition():
     assert scalings.YaRN(4, 100, attention_factor=1.5).amplitude == 1.5
     assert scalings.YaRN(0.5, 100).amplitude == 1
     long = scalings.LongRoPE((1,), (1,), original_length=4096, factor=32)
@@ -176,7 +181,7 @@ def test_each_row_of_a_batch_has_its_own_length(name):
         np.testing.assert_allclose(together[b], alone[0], atol=1e-6)
 
 
-def test_a_fixed_length_makes_chunks_agree():
+def test_a_fixed_length_gives_chunks_the_same_rates():
     x = RANDOM.normal(size=(1, 20, 2, SIZE)).astype("float32")
     rotary = positions.Rotary(scaling=scalings.DynamicNTK(2, original_length=10, length=20))
     whole = rotary.rotate(x)
@@ -184,7 +189,7 @@ def test_a_fixed_length_makes_chunks_agree():
 
 
 @pytest.mark.parametrize("scaling", EXAMPLES, ids=str)
-def test_scores_still_depend_on_the_distance_alone(scaling):
+def test_scaled_scores_depend_only_on_the_distance(scaling):
     if getattr(scaling, "length", 0) is None:
         scaling = dataclasses.replace(scaling, length=20)
     rotary = positions.Rotary(scaling=scaling)
@@ -197,7 +202,7 @@ def test_scores_still_depend_on_the_distance_alone(scaling):
 
 
 @pytest.mark.parametrize("scaling", EXAMPLES, ids=str)
-def test_config(scaling):
+def test_configs_restore_scalings(scaling):
     rotary = positions.Rotary(scaling=scaling)
     again = positions.get(keras.saving.serialize_keras_object(rotary))
     assert again == rotary and hash(again) == hash(rotary)
@@ -216,8 +221,8 @@ def test_a_saved_model_keeps_its_scaling(tmp_path):
     np.testing.assert_allclose(loaded(batch), model(batch), atol=1e-6)
 
 
-def test_two_features_alone():
-    """No division by R - 2 = 0: the only pair is the fastest, which NTK leaves alone."""
+def test_ntk_with_two_features_is_finite():
+    """Check that nothing divides by R - 2 = 0. NTK does not change the only pair."""
     for scaling in (scalings.NTK(4), scalings.DynamicNTK(4, 2), scalings.YaRN(4, 100)):
         assert np.all(np.isfinite(rates(scaling, None, size=2)))
     np.testing.assert_allclose(rates(scalings.NTK(4), None, size=2), 1)
@@ -239,7 +244,7 @@ def test_two_features_alone():
         (lambda: scalings.Llama3(high_frequency_factor=1), r"Llama3\(low_frequency_factor=1, high"),
         (lambda: positions.Rotary(scaling="linear"), r"scaling Linear needs factor.*factor=\.\.\."),
         (lambda: positions.Rotary(scaling="yearn"), r"Unknown scaling 'yearn'. Known: linear, ntk"),
-        (lambda: positions.Rotary(scaling=4.0), r"scaling=4.0 is no scaling"),
+        (lambda: positions.Rotary(scaling=4.0), r"scaling=4.0 is not a scaling"),
     ],
 )
 def test_arguments_are_checked(make, message):
@@ -247,7 +252,7 @@ def test_arguments_are_checked(make, message):
         make()
 
 
-def test_factors_of_another_size_are_refused():
+def test_a_wrong_number_of_factors_is_refused():
     scaling = scalings.LongRoPE((1, 1), (1, 1), original_length=8)
     with pytest.raises(ValueError, match="has 2 short_factors, but 14 features are 7 pairs"):
         positions.Rotary(scaling=scaling).rotate(ops.zeros((1, 3, 1, SIZE)))

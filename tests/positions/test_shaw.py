@@ -18,13 +18,13 @@ def built(shape=(B, None, N, H), max_distance=K, **kwargs):
 
 
 def row(i, j, k=K):
-    """The paper's clip(j - i, k), counted from 0."""
+    """Return the paper's clip(j - i, k), counted from 0."""
     return max(-k, min(k, int(j) - int(i))) + k
 
 
 @pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.parametrize("scale", [None, 0.5])
-def test_scores_by_definition(batch, scale):
+def test_scores_equal_the_definition(batch, scale):
     i, j = RANDOM.integers(0, 9, (B, T)), RANDOM.integers(0, 9, (B, S))
     if not batch:
         i, j = i[0], j[0]
@@ -43,7 +43,7 @@ def test_scores_by_definition(batch, scale):
 
 
 @pytest.mark.parametrize("batch", [False, True])
-def test_values_by_definition(batch):
+def test_value_terms_equal_the_definition(batch):
     i, j = RANDOM.integers(0, 9, (B, T)), RANDOM.integers(0, 9, (B, S))
     if not batch:
         i, j = i[0], j[0]
@@ -60,8 +60,8 @@ def test_values_by_definition(batch):
                 np.testing.assert_allclose(more[b, t, n], expected, atol=1e-5)
 
 
-def test_attention_by_definition():
-    """Equations 3 and 5 of the paper, whole, with new queries after a memory."""
+def test_attention_equals_the_definition():
+    """Compare with equations 3 and 5 of the paper, for new queries after a memory."""
     value = RANDOM.normal(size=(B, S, N, H)).astype("float32")
     position, i = built(), np.arange(T) + S - T
     keys, values = (np.asarray(t) for t in (position.key_table, position.value_table))
@@ -94,7 +94,7 @@ def test_new_tokens_attend_to_a_cache_like_full_sequences():
 
 
 def test_cross_attention_uses_the_positions_of_both_sequences():
-    """Lengths differ, positions are the two sequences' own."""
+    """Use sequences of different lengths, with positions of their own."""
     layer = attention.MultiHeadAttention(N, 4, position="shaw")
     query, value = RANDOM.normal(size=(B, T, 12)), RANDOM.normal(size=(B, S, 12))
     whole = layer(query, value)
@@ -102,7 +102,7 @@ def test_cross_attention_uses_the_positions_of_both_sequences():
     np.testing.assert_allclose(alone, whole[:, 3:4], atol=1e-6)
 
 
-def test_the_dropped_weights_meet_the_values():
+def test_dropout_applies_to_the_value_terms():
     value, position = np.zeros((B, S, N, H), "float32"), built()
     none, _ = attention.attend(
         QUERY, KEY, value, position=position, dropout=lambda weights: 0 * weights
@@ -113,18 +113,18 @@ def test_the_dropped_weights_meet_the_values():
 
 
 def test_grouped_keys():
-    """The bias depends on the queries alone, and the values' term on the weights."""
+    """Group keys, which changes neither the bias nor the values' term."""
     layer = attention.MultiHeadAttention(4, 3, num_key_value_heads=2, position="shaw")
     assert layer(RANDOM.normal(size=(B, T, 12)), RANDOM.normal(size=(B, S, 12))).shape == (B, T, 12)
 
 
-def test_keys_alone():
+def test_values_may_have_no_vectors():
     position = built(use_values=False)
     assert len(position.weights) == 1
     assert position.values(None, None, np.ones((B, N, T, S), "float32")) is None
 
 
-def test_a_key_and_a_value_table_that_differ_from_the_start():
+def test_new_tables_of_keys_and_values_differ():
     position = positions.Shaw(2)
     position.build((None, None, N, H))
     assert not np.array_equal(position.key_table, position.value_table)
@@ -137,7 +137,7 @@ def test_half_precision_adds_in_float32():
     np.testing.assert_array_equal(position.bias(None, None, query, KEY), exact)
 
 
-def test_positions_count_by_themselves():
+def test_positions_default_to_a_count():
     position = built()
     weights = RANDOM.random(size=(B, N, T, S)).astype("float32")
     np.testing.assert_array_equal(
@@ -160,17 +160,17 @@ def test_arguments_are_checked(arguments, message):
 
 
 @pytest.mark.parametrize("shape", [(B, T, N), (B, T, None, H), (B, T, N, None)])
-def test_a_foreign_shape_is_refused(shape):
-    with pytest.raises(ValueError, match="Shaw adds to the scores of queries of shape"):
+def test_a_wrong_shape_is_refused(shape):
+    with pytest.raises(ValueError, match="Shaw needs queries of shape"):
         positions.Shaw().build(shape)
 
 
-def test_without_weights_it_says_so():
+def test_an_unbuilt_position_is_an_error():
     with pytest.raises(ValueError, match="Shaw has no weights yet"):
         positions.Shaw().bias(None, None, QUERY)
 
 
-def test_vectors_of_another_size_than_the_values_are_refused():
+def test_vectors_with_another_size_than_values_are_refused():
     x = np.zeros((2, 3, 8), "float32")
     layer = attention.MultiHeadAttention(2, 4, value_dim=6, position=positions.Shaw(3))
     with pytest.raises(ValueError, match="size 4 to values whose heads have size 6.*value_dim=6"):

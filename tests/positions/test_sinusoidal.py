@@ -8,7 +8,7 @@ from keras_attention import positions
 
 
 def wave(p, c, width, layout="interleaved", max_wavelength=10000):
-    """The paper's equation for feature c: 2k is the even feature of the pair that c is in."""
+    """Compute the paper's equation for feature c. The even feature of its pair is 2k."""
     if layout == "concatenated":
         sines = math.ceil(width / 2)
         c = 2 * c if c < sines else 2 * (c - sines) + 1
@@ -19,7 +19,7 @@ def wave(p, c, width, layout="interleaved", max_wavelength=10000):
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 @pytest.mark.parametrize("width", [1, 2, 3, 6, 7])
-def test_by_definition(layout, width):
+def test_embeddings_equal_the_definition(layout, width):
     x = np.random.default_rng(0).normal(size=(2, 5, width)).astype("float32")
     position = positions.Sinusoidal(layout, max_wavelength=100)
     result = position.embed(x)
@@ -31,8 +31,8 @@ def test_by_definition(layout, width):
                 assert float(result[b, p, c]) == pytest.approx(expected, abs=2e-6)
 
 
-def test_golden_numbers():
-    """D = 4: sin p, cos p, sin p/100, cos p/100."""
+def test_embeddings_equal_golden_numbers():
+    """Compare with D = 4: sin p, cos p, sin p/100, cos p/100."""
     rows = positions.Sinusoidal().waves(ops.arange(3), 4)[0]
     expected = [
         [0.0, 1.0, 0.0, 1.0],
@@ -44,7 +44,7 @@ def test_golden_numbers():
     np.testing.assert_allclose(rows, np.array(expected)[:, [0, 2, 1, 3]], atol=1e-7)
 
 
-def test_long_sequences_stay_near_the_definition():
+def test_long_sequences_equal_the_definition():
     rows = np.asarray(positions.Sinusoidal().waves(ops.arange(4096), 12)[0])
     for p in (1000, 4095):
         np.testing.assert_allclose(rows[p], [wave(p, c, 12) for c in range(12)], atol=5e-4)
@@ -52,7 +52,7 @@ def test_long_sequences_stay_near_the_definition():
 
 @pytest.mark.parametrize("dtype, error", [("bfloat16", 4e-3), ("float16", 3e-4)])
 def test_half_precision_repeats_no_row(dtype, error):
-    """Positions counted in half precision repeat rows and are wrong by more than 1."""
+    """Count positions that half precision would repeat, with errors above 1."""
     exact = np.asarray(positions.Sinusoidal().waves(ops.arange(600), 64)[0])
     x = ops.zeros((1, 600, 64), dtype)
     rows = positions.Sinusoidal().embed(x)
@@ -62,7 +62,7 @@ def test_half_precision_repeats_no_row(dtype, error):
     assert np.abs(rows - exact).max() < error
 
 
-def test_layouts_are_a_permutation_of_one_another():
+def test_layouts_are_permutations():
     for width in (1, 2, 7, 8):
         order = [*range(0, width, 2), *range(1, width, 2)]
         interleaved, concatenated = (
@@ -97,7 +97,7 @@ ROWS, COLUMNS = 3, 5
 
 
 def wave_2d(p, c, width, layout, base):
-    """Feature c of the paper's 1-D encoding of p."""
+    """Compute feature c of the paper's 1-D encoding of p."""
     if layout == "concatenated":
         sines = math.ceil(width / 2)
         c = 2 * c if c < sines else 2 * (c - sines) + 1
@@ -108,7 +108,7 @@ def wave_2d(p, c, width, layout, base):
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 @pytest.mark.parametrize("width", [1, 2, 4, 7, 8, 10])
 @pytest.mark.parametrize("prefix", [0, 2])
-def test_2d_by_definition(layout, width, prefix):
+def test_2d_embeddings_equal_the_definition(layout, width, prefix):
     tokens = prefix + ROWS * COLUMNS
     x = np.random.default_rng(0).normal(size=(2, tokens, width)).astype("float32")
     result = positions.Sinusoidal2D((ROWS, COLUMNS), prefix, layout, 50).embed(x)
@@ -126,7 +126,7 @@ def test_2d_by_definition(layout, width, prefix):
 
 
 def quarters(n, base, divisor):
-    """sin x, cos x, sin y, cos y of every patch, row by row: (rows · columns, 4n)."""
+    """Compute sin x, cos x, sin y, cos y of every patch, row by row: (rows · columns, 4n)."""
     y, x = np.mgrid[:ROWS, :COLUMNS]
     rates = base ** -(np.arange(n) / divisor)
     angles = [axis.reshape(-1, 1) * rates for axis in (x, x, y, y)]
@@ -134,8 +134,8 @@ def quarters(n, base, divisor):
     return np.concatenate(waves, axis=1)
 
 
-def test_it_is_mae_s():
-    """MAE: 10000^(-k / n) for n = D / 4, columns first, and zeros for the class token."""
+def test_2d_embeddings_equal_maes():
+    """Compare with MAE: 10000^(-k / n) for n = D / 4, columns first, zeros for the class token."""
     ours = positions.Sinusoidal2D((ROWS, COLUMNS), prefix=1).waves(ops.arange(16), 12)[0]
     np.testing.assert_allclose(ours[1:], quarters(3, 10000, 3), atol=1e-6)
     np.testing.assert_array_equal(ours[0], np.zeros(12))

@@ -17,7 +17,7 @@ def built(grid=GRID, **kwargs):
 
 
 def row(i, j, grid=GRID, reach=None):
-    """The row of Swin's table, from its definition: i and j are patches, counted row by row."""
+    """Return the row of Swin's table by its definition. Patches i and j count row by row."""
     reach = reach or (grid[0] - 1, grid[1] - 1)
     (yi, xi), (yj, xj) = divmod(i, grid[1]), divmod(j, grid[1])
     y, x = (max(-r, min(r, d)) + r for d, r in ((yi - yj, reach[0]), (xi - xj, reach[1])))
@@ -26,7 +26,7 @@ def row(i, j, grid=GRID, reach=None):
 
 @pytest.mark.parametrize("prefix", [0, 2])
 @pytest.mark.parametrize("max_distance", [None, (1, 2), (0, 0)])
-def test_by_definition(prefix, max_distance):
+def test_biases_equal_the_definition(prefix, max_distance):
     position = built(prefix=prefix, max_distance=max_distance)
     reach = max_distance or (2, 3)
     distances = (2 * reach[0] + 1) * (2 * reach[1] + 1)
@@ -59,7 +59,7 @@ def test_explicit_positions(prefix):
 
 @pytest.mark.slow
 def test_parity_with_keras_hub():
-    """A square window: their rows and columns are swapped where it is not."""
+    """Use a square window, because theirs swaps unequal rows and columns."""
     swin = pytest.importorskip("keras_hub.src.models.swin_transformer.swin_transformer_layers")
     theirs = swin.WindowAttention(dim=6, num_heads=N, window_size=4)
     theirs.build((None, 16, 6))
@@ -69,8 +69,8 @@ def test_parity_with_keras_hub():
     np.testing.assert_array_equal(ours, theirs._get_rel_pos_bias())
 
 
-def test_windows_made_by_a_mask_are_windows_cut_out():
-    """Whole image and a mask of 2 × 2 windows, against each window alone."""
+def test_windows_by_a_mask_equal_separate_windows():
+    """Compare a whole image and a mask of 2 × 2 windows with each window by itself."""
     image, window = (4, 6), (2, 2)
     x = RANDOM.normal(size=(1, 24, 6)).astype("float32")
     whole = positions.SwinBias(image, max_distance=(1, 1))
@@ -89,7 +89,7 @@ def test_windows_made_by_a_mask_are_windows_cut_out():
         np.testing.assert_allclose(layers[1](cut, cut), output[:, inside], atol=1e-6)
 
 
-def test_interpolate():
+def test_interpolated_tables_fit_a_new_grid():
     position = built((3, 3), prefix=1)
     other = position.interpolate((5, 4), method="bilinear")
     assert other.grid == (5, 4) and other.table.shape == (9 * 7 + 3, N)
@@ -97,7 +97,7 @@ def test_interpolate():
     np.testing.assert_array_equal(new[-3:], table[-3:])
     expected = positions.interpolate(table[:-3], (5, 5), (9, 7), method="bilinear")
     np.testing.assert_array_equal(new[:-3], expected)
-    # distance 0 stays in the middle
+    # distance 0 is in the middle
     np.testing.assert_allclose(new[4 * 7 + 3], table[2 * 5 + 2], atol=1e-6)
     assert not positions.SwinBias((2, 2)).interpolate((3, 3)).built
 
@@ -113,13 +113,13 @@ def test_arguments_are_checked():
         positions.SwinBias((2, 2), max_distance=3)
     with pytest.raises(ValueError, match=r"SwinBias\(max_distance=-1\).* at least 0"):
         positions.SwinBias((2, 2), max_distance=(1, -1))
-    with pytest.raises(ValueError, match="SwinBias adds to the scores"):
+    with pytest.raises(ValueError, match="SwinBias needs queries"):
         positions.SwinBias((2, 2)).build((2, 5, 3))
     with pytest.raises(ValueError, match="SwinBias has no weights yet"):
         positions.SwinBias((2, 2)).bias(None, None, np.zeros((1, 4, N, 8)))
 
 
-def test_it_works_beside_a_mask():
+def test_it_works_with_a_mask():
     layer = attention.MultiHeadAttention(N, 3, position=built((2, 3)), mask=masks.Causal())
     x = RANDOM.normal(size=(2, 6, 6)).astype("float32")
     np.testing.assert_allclose(layer(x[:, :4], x[:, :4]), layer(x, x)[:, :4], atol=1e-6)
@@ -134,13 +134,13 @@ def built_network(grid=GRID, hidden_dim=5, **kwargs):
 
 
 def spaced(step, side):
-    """Equation 4 of Swin V2, with its code's normalization."""
+    """Compute equation 4 of Swin V2, with the normalization of its code."""
     d = 8 * step / max(side - 1, 1)
     return math.copysign(math.log2(1 + abs(d)) / math.log2(8), d)
 
 
 def number(position, y, x, sides):
-    """What the network gives for a distance: numbers (N,)."""
+    """Compute the network's numbers (N,) for a distance."""
     W, b, V = (np.asarray(w, "float64") for w in position.get_weights())
     hidden = np.maximum(np.array([spaced(y, sides[0]), spaced(x, sides[1])]) @ W + b, 0)
     return 16 / (1 + np.exp(-hidden @ V))
@@ -148,7 +148,7 @@ def number(position, y, x, sides):
 
 @pytest.mark.parametrize("prefix", [0, 2])
 @pytest.mark.parametrize("pretrained", [None, (8, 7)])
-def test_network_by_definition(prefix, pretrained):
+def test_network_biases_equal_the_definition(prefix, pretrained):
     position = built_network(prefix=prefix, pretrained_grid=pretrained)
     tokens = prefix + 12
     bias = np.asarray(position.bias(None, None, np.zeros((1, tokens, N, 8))))
@@ -163,8 +163,8 @@ def test_network_by_definition(prefix, pretrained):
             np.testing.assert_allclose(bias[0, :, t, s], expected, rtol=1e-4)
 
 
-def test_golden_distances():
-    """From -8 to 8 in steps of 8, by log2(1 + |d|) / 3: ±log2(9) / 3 and 0."""
+def test_distances_equal_golden_numbers():
+    """Compare with log2(1 + |d|) / 3 for d from -8 to 8 in steps of 8: ±log2(9) / 3 and 0."""
     table = positions.ContinuousBias((2, 2)).distances()
     edge = math.log2(9) / 3
     assert table.shape == (9, 2)
@@ -184,18 +184,18 @@ def test_network_explicit_positions(prefix):
         np.testing.assert_array_equal(bias[b], whole[:, i[b]][:, :, j[b]])
 
 
-def test_weights_of_a_small_grid_on_a_large_one():
-    """The same distance, measured in the pretrained grid, has the same bias on both."""
+def test_weights_of_a_small_grid_work_on_a_large_one():
+    """Check that an equal distance, measured in the pretrained grid, has an equal bias."""
     small = built_network((3, 3))
     large = positions.ContinuousBias((5, 6), hidden_dim=5, pretrained_grid=(3, 3))
     large.build((None, None, N, 8))
     large.set_weights(small.get_weights())
     few = small.bias([4], [0], np.zeros((1, 1, N, 8)), np.zeros((1, 1, N, 8)))
     many = large.bias([7], [0], np.zeros((1, 1, N, 8)), np.zeros((1, 1, N, 8)))
-    np.testing.assert_allclose(few, many, rtol=1e-6)  # one down, one right in both
+    np.testing.assert_allclose(few, many, rtol=1e-6)  # one row down, one column right in both
 
 
-def test_one_row_of_patches_divides_by_nothing():
+def test_one_row_of_patches_does_not_divide_by_zero():
     bias = built_network((1, 6)).bias(None, None, np.zeros((1, 6, N, 8)))
     assert np.all(np.isfinite(np.asarray(bias)))
 

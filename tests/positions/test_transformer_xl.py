@@ -19,13 +19,13 @@ def built(hidden_dim=D, **kwargs):
 
 
 def waves(distance, width=D, max_wavelength=10000):
-    """r(d) of the paper: all sines, then all cosines."""
+    """Compute r(d) of the paper: all sines, then all cosines."""
     angle = distance / max_wavelength ** (2 * np.arange(width // 2) / width)
     return np.concatenate([np.sin(angle), np.cos(angle)])
 
 
 def by_definition(position, i, j, query=QUERY, key=KEY):
-    """Terms b, c and d of section 3.3, one number at a time."""
+    """Compute terms b, c and d of section 3.3, one number at a time."""
     W, u, v = (np.asarray(w) for w in position.get_weights())
     B, T, N, H = query.shape
     bias = np.zeros((B, N, T, key.shape[1]))
@@ -42,7 +42,7 @@ def by_definition(position, i, j, query=QUERY, key=KEY):
 
 
 @pytest.mark.parametrize("batch", ["neither", "queries", "keys", "both"])
-def test_by_definition(batch):
+def test_biases_equal_the_definition(batch):
     i, j = RANDOM.integers(0, 50, (B, T)), RANDOM.integers(0, 50, (B, S))
     i = i if batch in ("queries", "both") else i[0]
     j = j if batch in ("keys", "both") else j[0]
@@ -58,7 +58,7 @@ def test_grouped_keys():
     position = positions.TransformerXL()
     position.build((B, None, 4, H))
     W = position.kernel.shape[0]
-    assert W == 4 * H  # the model's width
+    assert W == 4 * H  # N · H
     for weight in position.weights:
         weight.assign(RANDOM.normal(size=weight.shape))
     kernel, u, v = position.get_weights()
@@ -71,14 +71,14 @@ def test_grouped_keys():
 
 
 def shift(x):
-    """The paper's appendix B: (T, L) for distances L - 1 ... -(T - 1) aligned row by row."""
+    """Shift (T, L) for distances L - 1 ... -(T - 1), as in appendix B of the paper."""
     T, L = x.shape
     padded = np.concatenate([np.zeros((T, 1)), x], axis=1).reshape(L + 1, T)
     return padded[1:].reshape(T, L)
 
 
-def test_the_relative_shift():
-    """Without memory and with: the shifted products are the biases of the past."""
+def test_biases_equal_the_relative_shift():
+    """Compare shifted products with the biases of the past, with and without a memory."""
     position = built()
     W, u, v = position.get_weights()
     for memory in (0, 3):
@@ -95,7 +95,7 @@ def test_the_relative_shift():
 
 @pytest.mark.slow
 def test_parity_with_keras_hub():
-    """Their XLNet shifts the products of all distances from S to -T + 1."""
+    """Compare with XLNet, which shifts the products of all distances from S to -T + 1."""
     relative = pytest.importorskip("keras_hub.src.models.xlnet.relative_attention")
     position = built()
     W, u, v = position.get_weights()
@@ -107,8 +107,8 @@ def test_parity_with_keras_hub():
     np.testing.assert_allclose(ours, theirs / np.sqrt(H), atol=2e-5)
 
 
-def test_a_memory_is_what_came_before():
-    """A segment with the one before as memory is the second half of both at once."""
+def test_a_memory_gives_the_same_as_one_long_segment():
+    """Compare a segment after a memory with the second half of both segments at once."""
     layer = attention.MultiHeadAttention(N, H, position="transformer_xl", mask="causal")
     x = RANDOM.normal(size=(B, 8, 12)).astype("float32")
     whole = layer(x, x)
@@ -119,7 +119,7 @@ def test_a_memory_is_what_came_before():
     np.testing.assert_allclose(counted_back, part, atol=1e-6)
 
 
-def test_far_into_a_stream_it_is_as_exact_as_at_its_start():
+def test_biases_are_exact_far_into_a_stream():
     position = built()
     near = position.bias(np.arange(T), np.arange(S), QUERY, KEY)
     far = position.bias(np.arange(T) + 10**8, np.arange(S) + 10**8, QUERY, KEY)
@@ -133,18 +133,18 @@ def test_half_precision_adds_in_float32():
     np.testing.assert_array_equal(position.bias(None, None, query, key), exact)
 
 
-def test_it_asks_for_the_keys():
-    with pytest.raises(ValueError, match=r"TransformerXL looks at the keys: give bias\(\) the key"):
+def test_it_needs_the_keys():
+    with pytest.raises(ValueError, match=r"TransformerXL depends on the keys: pass the key"):
         built().bias(None, None, QUERY)
 
 
-def test_without_weights_it_says_so():
+def test_an_unbuilt_position_is_an_error():
     with pytest.raises(ValueError, match="TransformerXL has no weights yet"):
         positions.TransformerXL().bias(None, None, QUERY, KEY)
 
 
 def test_an_odd_width_is_refused():
-    with pytest.raises(ValueError, match="3 heads of size 5 ask for 15 waves"):
+    with pytest.raises(ValueError, match="3 heads of size 5 have 15 waves"):
         positions.TransformerXL().build((None, None, 3, 5))
     with pytest.raises(ValueError, match=r"hidden_dim=7\) has a sine and a cosine"):
         positions.TransformerXL(7).build((None, None, 3, 4))

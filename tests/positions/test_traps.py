@@ -1,4 +1,4 @@
-"""Each test guards against a mistake with positions found in another library."""
+"""Tests against mistakes with positions in other libraries."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from keras_attention import positions
 
 
 def tensor2tensor(length, width):
-    """All sines, then all cosines; the exponent is divided by one less than the paper's."""
+    """Compute all sines, then all cosines, with exponents divided by one less than in the paper."""
     n = width // 2
     rates = np.exp(-np.arange(n) * np.log(10000) / (n - 1))
     angle = np.arange(length)[:, None] * rates
@@ -16,14 +16,14 @@ def tensor2tensor(length, width):
 
 
 def test_longer_wavelength_reproduces_waves_of_tensor2tensor():
-    """Waves are not interchangeable as they come, but another wavelength makes them equal."""
+    """Check that other waves are equal for another wavelength."""
     width, n = 8, 4
     theirs = tensor2tensor(5, width)
     plain = positions.Sinusoidal("concatenated").waves(ops.arange(5), width)[0]
     assert not np.allclose(plain, theirs, atol=0.01)
     position = positions.Sinusoidal("concatenated", max_wavelength=10000 ** (n / (n - 1)))
     np.testing.assert_allclose(position.waves(ops.arange(5), width)[0], theirs, atol=1e-6)
-    # OpenNMT's are the same, but count from 1
+    # OpenNMT counts from 1
     counted = position.embed(np.zeros((1, 4, width), "float32"), np.arange(1, 5))
     np.testing.assert_allclose(counted[0], theirs[1:], atol=1e-6)
 
@@ -39,14 +39,14 @@ def test_sinusoidal_positions_are_finite_at_small_widths(layout, width):
 
 
 def test_alibi_bias_is_symmetric_without_a_causal_mask():
-    """A ramp over keys alone is the same for every query, and so no distance."""
+    """Compare with a ramp over keys, which is equal for every query and so not a distance."""
     bias = np.asarray(positions.ALiBi().bias(None, None, np.zeros((1, 5, 2, 4))))[0, 0]
     np.testing.assert_allclose(bias, bias.T)
     assert np.argmax(bias, axis=1).tolist() == list(range(5))
 
 
 def test_relative_bias_uses_the_position_of_a_decoding_step():
-    """One query at place 6, not at 0."""
+    """Give one query at position 6."""
     position = positions.RelativeBias(8, 20, bidirectional=False)
     query = np.zeros((1, 7, 2, 4), "float32")
     position.build(query.shape)
@@ -57,7 +57,7 @@ def test_relative_bias_uses_the_position_of_a_decoding_step():
 
 
 def test_learned_positions_refuse_lengths_beyond_their_table():
-    """Not with the last vector again, nor with a failed slice."""
+    """Refuse them with an error about the length."""
     position = positions.Learned(4)
     position.build((None, None, 3))
     with pytest.raises(ValueError, match=r"length 5 .*longer with extend\(\)"):
@@ -67,7 +67,7 @@ def test_learned_positions_refuse_lengths_beyond_their_table():
 
 
 def test_zero_row_replaces_a_missing_class_token_position():
-    """big_vision's table has no vector for the class token, vit_jax's has: zeros make it one."""
+    """Add a zero vector for the class token to big_vision's table to get vit_jax's."""
     random = np.random.default_rng(0)
     table = random.normal(size=(4, 3)).astype("float32")
     x = random.normal(size=(1, 5, 3)).astype("float32")

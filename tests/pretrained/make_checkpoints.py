@@ -1,9 +1,9 @@
-"""Writes tests/pretrained/checkpoints: tiny checkpoints of transformers, and what they give.
+"""Write tests/pretrained/checkpoints: tiny checkpoints of transformers, with their outputs.
 
     python -m tests.pretrained.make_checkpoints [FOLDER]
 
 Needs PyTorch and transformers (`pip install 'keras-attention-zoo[backends]'`). Weights are drawn
-from a seed, so that nothing hides; ids hold 0, rows are unequal, padding is as each model has it.
+from a seed. Ids hold 0, rows have different lengths, and padding is as in each model.
 """
 
 import json
@@ -66,7 +66,7 @@ SIGLIP = dict(
 
 
 def modernbert_like(**more):
-    """Padding 30, and in two layers of four a window of three tokens to each side."""
+    """Make settings with padding 30, and windows of three tokens to each side in some layers."""
     return bert_like(pad_token_id=30, bos_token_id=28, cls_token_id=28, eos_token_id=29,
                      sep_token_id=29, local_attention=6, global_attn_every_n_layers=3,
                      global_rope_theta=500.0, local_rope_theta=50.0, norm_eps=1e-4,
@@ -114,13 +114,13 @@ WHISPER = dict(
     begin_suppress_tokens=None,
 )
 
-# A vocabulary like Whisper's: pieces, the first of which is a token, the end, the prompt, times.
+# A vocabulary like Whisper's: pieces (the first is a token), the end, the prompt, times.
 PIECES = [*"!.Ġabcdehimnorstu", "th", "the", "Ġthe", "Ġa", "at", "Ġc", "Ġcat"]
 PROMPT = ["<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>", "<|translate|>",
           "<|transcribe|>", "<|nospeech|>", "<|notimestamps|>"]  # fmt: skip
 TIMES = [f"<|{k / 50:.2f}|>" for k in range(4)]
 HEARD = {name: i for i, name in enumerate([*PIECES, *PROMPT, *TIMES])}
-SUPPRESSED = [3, 17, *map(HEARD.get, TIMES)]  # without times a text is one segment
+SUPPRESSED = [3, 17, *map(HEARD.get, TIMES)]  # a text without timestamps is one segment
 
 SAID = WHISPER | dict(
     vocab_size=len(HEARD),
@@ -142,7 +142,7 @@ T5 = dict(
     decoder_start_token_id=0,
 )
 
-# name: (class of the model, of its settings, settings, how it is drawn and stored)
+# name: (class of the model, class of its config, settings, options of drawing and storing)
 CHECKPOINTS = {
     "bert-masked": ("BertForMaskedLM", "BertConfig", bert_like(hidden_act="gelu_new"), {}),
     "bert-texts": (
@@ -408,7 +408,7 @@ CHECKPOINTS = {
         "T5ForConditionalGeneration",
         "T5Config",
         T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
-        {"scale": 0.15},  # gates make of larger ones numbers that float32 rounds by 5e-5
+        {"scale": 0.15},  # with larger weights float32 rounds by 5e-5
     ),
     "bart": (
         "BartForConditionalGeneration",
@@ -429,7 +429,7 @@ CHECKPOINTS = {
 }  # fmt: skip
 
 
-# name: what the original is asked to write, whose ids are in `written.npz`
+# name: arguments of `generate` of the original, whose ids are in `written.npz`
 WRITTEN = {
     "bart": [
         {"forced_bos_token_id": 0},
@@ -463,30 +463,30 @@ RESIZED = {
 
 
 def make_inputs(name, config, random):
-    """What the original reads, by its own names, and by ours."""
+    """Return the inputs of the original and of our model."""
     if name in IMAGES:
         images = random.random((2, 12, 12, 3)).astype("float32")
         return {"pixel_values": images.transpose(0, 3, 1, 2)}, {"images": images}
     if name == "clip-texts":
         ids = random.integers(0, V - 2, (3, 7))
-        ids[0, 4:], ids[1, 6:], ids[2, 2:] = 30, 30, 30  # the end is padding, too
+        ids[0, 4:], ids[1, 6:], ids[2, 2:] = 30, 30, 30  # the end token is also the padding
         return {"input_ids": ids}, {"token_ids": ids}
     if name.startswith("siglip"):
         ids = random.integers(0, V, (3, 7))
-        ids[:, 1], ids[0, 5:], ids[2, 2:] = 0, 1, 1  # padding, which is read like a token
+        ids[:, 1], ids[0, 5:], ids[2, 2:] = 0, 1, 1  # padding, which the model attends to
         return {"input_ids": ids}, {"token_ids": ids}
     if name.startswith("whisper"):
         shape = (3, 2 * config.max_source_positions, 80)
         features = random.normal(size=shape).astype("float32")
         if name == "whisper-texts":
-            features = np.round(features)  # in a small file
+            features = np.round(features)  # to keep the file small
         target = random.integers(0, config.vocab_size, (3, 5))
         target[:, 0] = config.decoder_start_token_id
         theirs = {"input_features": features.transpose(0, 2, 1), "decoder_input_ids": target}
         return theirs, {"features": features, "target_ids": target}
     padding = config.pad_token_id
     ids = random.integers(0, V, (3, 7))
-    ids[:, 1] = 0  # a token in many vocabularies
+    ids[:, 1] = 0  # 0 is a token in many vocabularies
     if padding is not None:
         ids = np.where(ids == padding, 3, ids)
         ids[0, 5:], ids[2, 2:] = padding, padding
@@ -500,24 +500,24 @@ def make_inputs(name, config, random):
     segments = np.repeat([[0, 0, 0, 1, 1, 1, 1]], 3, axis=0)
     if getattr(config, "type_vocab_size", 0) > 1 and config.model_type != "distilbert":
         theirs["token_type_ids"] = ours["segment_ids"] = segments
-    if name.endswith("-answers"):  # ours says which text counts, even where no model embeds it
+    if name.endswith("-answers"):  # our model needs segments to find the context
         ours["segment_ids"] = segments
     return theirs, ours
 
 
-def compute(model, given, stored):
-    """What the original gives: logits, or the vectors that ours gives without a head."""
+def compute(model, arguments, stored):
+    """Return the logits of the original, or its hidden states for models without a head."""
     import torch
 
     with torch.no_grad():
-        if "task" in stored:  # before they are given the length 1
+        if "task" in stored:  # before the normalization
             images = stored["task"] == "image_encoder"
             features = model.get_image_features if images else model.get_text_features
-            found = features(**given)
-            return found if torch.is_tensor(found) else found.pooler_output
-        if type(model).__name__ == "ElectraForPreTraining":  # a text encoder is made of it
+            actual = features(**arguments)
+            return actual if torch.is_tensor(actual) else actual.pooler_output
+        if type(model).__name__ == "ElectraForPreTraining":  # only the encoder is compared
             model = model.electra
-        outputs = model(**given)
+        outputs = model(**arguments)
     if "start_logits" in outputs:
         return torch.stack([outputs.start_logits, outputs.end_logits], dim=-1)
     if "prediction_logits" in outputs:
@@ -527,27 +527,29 @@ def compute(model, given, stored):
     if type(model).__name__.startswith("Siglip"):
         return outputs.pooler_output
     hidden = outputs.last_hidden_state
-    return hidden[:, 0] if "pixel_values" in given else hidden
+    return hidden[:, 0] if "pixel_values" in arguments else hidden
 
 
-def write(model, given, options):
-    """The new ids (B, N) that the original writes, greedily, with padding after the end."""
+def write(model, arguments, options):
+    """Return the ids (B, N) of greedy generation by the original, padded after the end."""
     import torch
 
     asked = {"max_new_tokens": LONGEST, "do_sample": False, "num_beams": 1}
-    given = {name: torch.tensor(x) for name, x in given.items() if name != "decoder_input_ids"}
-    if "language" in options:  # Whisper's own `generate`, which gives the prompt not back
-        new = model.generate(**given, **asked, **options, return_timestamps=False)
+    arguments = {
+        name: torch.tensor(x) for name, x in arguments.items() if name != "decoder_input_ids"
+    }
+    if "language" in options:  # Whisper's own `generate` does not return the prompt
+        new = model.generate(**arguments, **asked, **options, return_timestamps=False)
     else:
         model.generation_config.update(**options, forced_eos_token_id=None)
-        new = model.generate(**given, **asked)[:, 1:]
+        new = model.generate(**arguments, **asked)[:, 1:]
     ids = np.full((len(new), LONGEST), model.config.pad_token_id)
     ids[:, : new.shape[1]] = new.numpy()
     return ids
 
 
 def draw_sounds():
-    """Samples of three recordings, of a second and less: chords."""
+    """Return the samples of three chords of at most a second."""
     time = np.arange(16000) / 16000
     chords = [(220, 277, 330), (440, 660, 1000), (150, 2000, 3100)]
     sounds = [sum(np.sin(2 * np.pi * f * time) for f in chord) / 8 for chord in chords]
@@ -556,7 +558,7 @@ def draw_sounds():
 
 
 def write_speech_files(folder):
-    """The tokenizer and the settings of spectrograms and of writing, as Whisper has them."""
+    """Write Whisper's tokenizer and its settings of spectrograms and generation."""
     merges = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("Ġ", "a"), ("a", "t"), ("Ġ", "c"),
               ("Ġc", "at")]  # fmt: skip
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
@@ -604,7 +606,7 @@ def write_speech_files(folder):
 
 
 def describe_writing():
-    """`generation_config.json` of Whisper, a dict."""
+    """Return the content of Whisper's `generation_config.json`."""
     return {
         "is_multilingual": True,
         "lang_to_id": {name: HEARD[name] for name in ("<|en|>", "<|de|>")},
@@ -618,7 +620,7 @@ def describe_writing():
 
 
 def make(name, folder):
-    """Writes one checkpoint with `expected.npz`; gives the original model."""
+    """Write one checkpoint with `expected.npz`, and return the original model."""
     import torch
     import transformers
 
@@ -628,35 +630,35 @@ def make(name, folder):
     model = getattr(transformers, kind)(config).eval()
     random = np.random.default_rng(0)
     scale = stored.get("scale", 0.3)
-    drawn = [x for x in model.parameters() if x.requires_grad]  # sinusoids are none
+    drawn = [x for x in model.parameters() if x.requires_grad]  # sinusoids have no weights
     drawn += [x for own, x in model.named_buffers() if own == "final_logits_bias"]
     with torch.no_grad():
         for tensor in drawn:
             tensor.add_(torch.tensor(random.normal(size=tensor.shape, scale=scale)))
-        if "dtype" in stored:  # rounded once, and computed in float32
-            kept = getattr(torch, stored["dtype"])
+        if "dtype" in stored:  # rounded once, then computed in float32
+            dtype = getattr(torch, stored["dtype"])
             for tensor in model.parameters():
-                tensor.copy_(tensor.to(kept).to(torch.float32))
+                tensor.copy_(tensor.to(dtype).to(torch.float32))
     theirs, ours = make_inputs(name, config, random)
     expected = compute(model, {k: torch.tensor(x) for k, x in theirs.items()}, stored)
     resized = {}
     if name in RESIZED:
         images = random.random((2, *RESIZED[name], 3)).astype("float32")
-        given = {"pixel_values": torch.tensor(images.transpose(0, 3, 1, 2))}
-        if config.model_type != "dinov2":  # which does it unasked
-            given["interpolate_pos_encoding"] = True
-        resized = {"images": images, "expected": compute(model, given, stored).numpy()}
+        pixels = {"pixel_values": torch.tensor(images.transpose(0, 3, 1, 2))}
+        if config.model_type != "dinov2":  # it does this by default
+            pixels["interpolate_pos_encoding"] = True
+        resized = {"images": images, "expected": compute(model, pixels, stored).numpy()}
     if "dtype" in stored:
         model = model.to(getattr(torch, stored["dtype"]))
     path = pathlib.Path(folder) / name
     model.save_pretrained(path, max_shard_size=stored.get("shards", "50GB"))
     (path / "generation_config.json").unlink(missing_ok=True)
     np.savez_compressed(path / "expected.npz", expected=expected.numpy(), **ours)
-    kept = model.generation_config.to_dict() if name in WRITTEN else {}
+    generation = model.generation_config.to_dict() if name in WRITTEN else {}
     if name == "whisper-texts":
         write_speech_files(path)
-        said = kept | describe_writing() | {"_from_model_config": False}
-        model.generation_config = transformers.GenerationConfig(**said)
+        settings = generation | describe_writing() | {"_from_model_config": False}
+        model.generation_config = transformers.GenerationConfig(**settings)
         model.generation_config.save_pretrained(path)
         extractor = transformers.WhisperFeatureExtractor(chunk_length=1)
         sounds = extractor(draw_sounds(), sampling_rate=16000, return_tensors="np")
@@ -664,7 +666,7 @@ def make(name, folder):
     if name in WRITTEN:
         ids = [write(model, theirs, options) for options in WRITTEN[name]]
         np.savez_compressed(path / "written.npz", ids=np.stack(ids))
-        model.generation_config = transformers.GenerationConfig(**kept)
+        model.generation_config = transformers.GenerationConfig(**generation)
     if resized:
         np.savez_compressed(path / "resized.npz", **resized)
     return model

@@ -1,9 +1,9 @@
-"""Writes tests/pretrained/foreign: tiny checkpoints of timm and of KerasHub, and what they give.
+"""Write tests/pretrained/foreign: tiny checkpoints of timm and of KerasHub, with their outputs.
 
     python -m tests.pretrained.make_foreign_checkpoints timm|keras_hub [FOLDER]
 
 The first needs timm and torchvision (`pip install timm`), the second KerasHub. Weights are drawn
-from a seed, so that nothing hides; ids hold 0, rows are unequal, padding is as each model has it.
+from a seed. Ids hold 0, rows have different lengths, and padding is as in each model.
 """
 
 import pathlib
@@ -34,7 +34,7 @@ TIMM_SIZE = dict(
     embed_dim=D, depth=LAYERS, num_heads=N, img_size=SIDE, patch_size=4, num_classes=0, mlp_ratio=2
 )
 
-# {name: (height, width)} of images of another size, which timm resizes positions for.
+# {name: (height, width)} of images of another size.
 TIMM_RESIZED = {"timm-vit-wide": (16, 8), "timm-deit3": (8, 20)}
 
 
@@ -121,7 +121,7 @@ COMMITTED = ("bert-texts", "gpt2", "llama", "qwen-3", "gemma-2", "vit")
 
 
 def make_timm(name, folder):
-    """Writes one checkpoint of timm with `expected.npz`."""
+    """Write one checkpoint of timm with `expected.npz`."""
     import timm
     import torch
     from timm.models import save_for_hf
@@ -148,7 +148,7 @@ def make_timm(name, folder):
 
 
 def make_preset(name, folder):
-    """Writes one preset of KerasHub with `expected.npz`; gives the original model."""
+    """Write one preset of KerasHub with `expected.npz`, and return the original model."""
     import keras_hub
     from keras import ops
 
@@ -163,7 +163,7 @@ def make_preset(name, folder):
         weight.assign(ops.convert_to_numpy(weight).astype("float32") + drawn)
     path = pathlib.Path(folder) / name
     saved.save_to_preset(path)
-    if settings.get("dtype") == "bfloat16":  # rounded once, and computed in float32
+    if settings.get("dtype") == "bfloat16":  # rounded once, then computed in float32
         exact = getattr(keras_hub.models, kind)(**settings | {"dtype": "float32"})
         exact.set_weights([ops.convert_to_numpy(w).astype("float32") for w in backbone.weights])
         backbone = saved = exact
@@ -174,12 +174,12 @@ def make_preset(name, folder):
 
 
 def _make_inputs(kind, backbone, random):
-    """What the original reads, and what ours does."""
+    """Return the inputs of the original and of our model."""
     if hasattr(backbone, "image_shape"):
         pixels = random.random((2, *backbone.image_shape)).astype("float32")
         return pixels, {"images": pixels}
     ids = random.integers(0, V, (3, 7))
-    ids[:, 1] = 0  # a token in many vocabularies
+    ids[:, 1] = 0  # 0 is a token in many vocabularies
     padding = None if _writes(backbone) else 1 if "Roberta" in kind else 0
     if padding is not None:
         ids = np.where(ids == padding, 3, ids)
@@ -194,22 +194,22 @@ def _make_inputs(kind, backbone, random):
 
 
 def _compute(saved, backbone, theirs):
-    """What ours gives: hidden states, the first token of an image, or logits."""
+    """Return hidden states, the first token of an image, or logits."""
     from keras import ops
 
     name = type(saved).__name__
     if name.endswith(("TextClassifier", "ImageClassifier")):
         return ops.convert_to_numpy(saved(theirs))
     if name == "RobertaMaskedLM":
-        places = np.repeat([np.arange(theirs["token_ids"].shape[1])], 3, axis=0)
-        return ops.convert_to_numpy(saved({**theirs, "mask_positions": places}))
-    found = backbone(theirs)
-    found = found["sequence_output"] if isinstance(found, dict) else found
+        positions = np.repeat([np.arange(theirs["token_ids"].shape[1])], 3, axis=0)
+        return ops.convert_to_numpy(saved({**theirs, "mask_positions": positions}))
+    actual = backbone(theirs)
+    actual = actual["sequence_output"] if isinstance(actual, dict) else actual
     if not isinstance(theirs, dict):
-        found = found[:, 0]
+        actual = actual[:, 0]
     elif hasattr(backbone.token_embedding, "tie_weights") and _writes(backbone):
-        found = backbone.token_embedding(found, reverse=True)
-    return ops.convert_to_numpy(found)
+        actual = backbone.token_embedding(actual, reverse=True)
+    return ops.convert_to_numpy(actual)
 
 
 def _writes(backbone):

@@ -1,6 +1,6 @@
-"""Checkpoints of timm and KerasHub, committed with what the originals give: ours gives the same.
+"""Checkpoints of timm and KerasHub, committed with the outputs of the originals.
 
-`make_foreign_checkpoints.py` made them; `tests/backends/test_foreign.py` makes them anew.
+`make_foreign_checkpoints.py` made them. `tests/backends/test_foreign.py` makes them again.
 """
 
 import json
@@ -22,21 +22,21 @@ from tests.tables import assert_lists
 
 
 def assert_equal(folder, **options):
-    """The model of a folder gives what `expected.npz` says, where there are tokens."""
+    """Compare the outputs of a folder's model with `expected.npz` at the tokens."""
     inputs, expected = read_expected(folder)
     model = ka.pretrained.load(folder, **options)
     padding = ka.pretrained.describe(folder, **options).keywords.get("padding_id")
-    found = ops.convert_to_numpy(model(inputs if len(inputs) > 1 else [*inputs.values()][0]))
-    assert found.shape == expected.shape
+    actual = ops.convert_to_numpy(model(inputs if len(inputs) > 1 else [*inputs.values()][0]))
+    assert actual.shape == expected.shape
     by_token = padding is not None and expected.ndim == 3
     counted = inputs["token_ids"] != padding if by_token else slice(None)
-    np.testing.assert_allclose(found[counted], expected[counted], atol=1e-5, rtol=1e-5)
+    np.testing.assert_allclose(actual[counted], expected[counted], atol=1e-5, rtol=1e-5)
     return model
 
 
 @pytest.fixture
 def copy(tmp_path):
-    """A function that gives a copy of a checkpoint, which may be ruined."""
+    """Return a function that copies a checkpoint."""
 
     def make(name):
         shutil.copytree(FOLDER / name, tmp_path / name)
@@ -46,7 +46,7 @@ def copy(tmp_path):
 
 
 def change(folder, changes, name="config.json", inside=None):
-    """Changes settings of a file; None takes one out."""
+    """Change settings of a file. None removes one."""
     content = json.loads((folder / name).read_text())
     part = content if inside is None else content.setdefault(inside, {})
     part.update(changes)
@@ -70,15 +70,15 @@ def test_every_architecture_has_a_checkpoint():
 
 
 def test_describe_reports_models_of_timm_and_keras_hub():
-    found = ka.pretrained.describe(FOLDER / "timm-deit3")
-    assert (found.model_type, found.builder) == ("timm", "vision_transformer")
-    assert found.keywords["layer_scale"] == 1.0 and found.keywords["num_classes"] == 5
-    found = ka.pretrained.describe(FOLDER / "llama")
-    assert (found.model_type, found.builder) == ("LlamaBackbone", "causal_language_model")
-    assert found.dtypes == ("bfloat16",) and found.keywords["tie_embeddings"]
-    assert found.parameters == ka.pretrained.load(FOLDER / "llama").count_params()
-    found = ka.pretrained.describe(FOLDER / "bert-texts", task="text_encoder")
-    assert "layers/dense/vars/0" in found.unused and "task/layers/dense/vars/1" in found.unused
+    actual = ka.pretrained.describe(FOLDER / "timm-deit3")
+    assert (actual.model_type, actual.builder) == ("timm", "vision_transformer")
+    assert actual.keywords["layer_scale"] == 1.0 and actual.keywords["num_classes"] == 5
+    actual = ka.pretrained.describe(FOLDER / "llama")
+    assert (actual.model_type, actual.builder) == ("LlamaBackbone", "causal_language_model")
+    assert actual.dtypes == ("bfloat16",) and actual.keywords["tie_embeddings"]
+    assert actual.parameters == ka.pretrained.load(FOLDER / "llama").count_params()
+    actual = ka.pretrained.describe(FOLDER / "bert-texts", task="text_encoder")
+    assert "layers/dense/vars/0" in actual.unused and "task/layers/dense/vars/1" in actual.unused
 
 
 @pytest.mark.parametrize("name", ["timm-vit", "timm-deit-distilled", "vit"])
@@ -100,26 +100,26 @@ def test_texts_get_new_heads():
     other = ka.pretrained.load(FOLDER / "bert-texts", task="text_classifier", num_classes=6)
     assert other(inputs).shape == (3, 6)
     kernels = [np.array(m.get_layer("pooler").kernel) for m in (whole, other)]
-    np.testing.assert_array_equal(*kernels)  # the preset's pooler is pretrained, too
+    np.testing.assert_array_equal(*kernels)  # the pooler of the preset is loaded
 
 
 # Saving.
 
 
 @pytest.mark.parametrize("name", quick(TIMM, "timm-fc-norm"))
-def test_timm_is_written_as_it_was(name, tmp_path):
+def test_unchanged_timm_checkpoints_are_saved_bit_for_bit(name, tmp_path):
     ka.pretrained.save(ka.pretrained.load(FOLDER / name), tmp_path / "saved")
     before, after = read_checkpoint(FOLDER / name), read_checkpoint(tmp_path / "saved")
     assert before.config == after.config and before.tensors.keys() == after.tensors.keys()
     for tensor in after.tensors:
-        found, expected = after.tensors[tensor], before.tensors[tensor]
-        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
-        assert found.read().tobytes() == expected.read().tobytes(), tensor
+        actual, expected = after.tensors[tensor], before.tensors[tensor]
+        assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+        assert actual.read().tobytes() == expected.read().tobytes(), tensor
 
 
 @pytest.mark.parametrize("name", quick(TIMM, "timm-fc-norm"))
-def test_timm_is_written_as_it_was_changed(name, tmp_path):
-    """Outputs are compared: where positions are of patches alone, tokens in front take changes."""
+def test_changed_timm_weights_survive_saving_and_loading(name, tmp_path):
+    """Compare outputs, because tokens without positions take the changes of positions."""
     model, (inputs, before) = ka.pretrained.load(FOLDER / name), read_expected(FOLDER / name)
     random = np.random.default_rng(0)
     for variable in model.trainable_variables:
@@ -127,16 +127,16 @@ def test_timm_is_written_as_it_was_changed(name, tmp_path):
         variable.assign(ops.convert_to_numpy(variable) + drawn)
     ka.pretrained.save(model, tmp_path / "saved")
     expected = ops.convert_to_numpy(model(inputs["images"]))
-    found = ops.convert_to_numpy(ka.pretrained.load(tmp_path / "saved")(inputs["images"]))
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    actual = ops.convert_to_numpy(ka.pretrained.load(tmp_path / "saved")(inputs["images"]))
+    np.testing.assert_allclose(actual, expected, atol=1e-5)
     assert np.abs(expected - before).max() > 0.1
 
 
 def test_save_refuses_keras_hub_presets_and_new_timm_heads(tmp_path):
-    with pytest.raises(ValueError, match="a preset of KerasHub, which is read and not written"):
+    with pytest.raises(ValueError, match="a preset of KerasHub, which can be loaded but not saved"):
         ka.pretrained.save(ka.pretrained.load(FOLDER / "gpt2"), tmp_path / "saved")
     model = ka.pretrained.load(FOLDER / "timm-vit", task="vision_transformer", num_classes=7)
-    with pytest.raises(ValueError, match="is of timm, whose files are written with the head"):
+    with pytest.raises(ValueError, match="is a timm checkpoint, which can only be saved with"):
         ka.pretrained.save(model, tmp_path / "saved")
     assert not (tmp_path / "saved").exists()
 
@@ -151,30 +151,33 @@ def test_save_refuses_keras_hub_presets_and_new_timm_heads(tmp_path):
         ({"architecture": "vit_small_patch16_18x2_224"}, None, "expected a vit, deit or deit3"),
         ({"architecture": "resnet50"}, None, "architecture='resnet50': expected a vit"),
         ({"architecture": 5}, None, "architecture=5: expected a vit"),
-        ({"num_heads": None}, "model_args", "the file is 12 wide: expected 192, or num_heads in"),
+        ({"num_heads": None}, "model_args", "has a width of 12: expected 192, or num_heads in"),
         ({"num_heads": 5}, "model_args", "cannot be built: num_heads=5 does not divide"),
         ({"num_heads": 2**40}, "model_args", "num_heads is 1099511627776: expected a whole number"),
         ({"act_layer": "snake"}, "model_args", "act_layer is 'snake': expected one of gelu"),
-        ({"norm_layer": "rmsnorm"}, "model_args", "norm_layer='rmsnorm', which no loader"),
+        (
+            {"norm_layer": "rmsnorm"},
+            "model_args",
+            "norm_layer='rmsnorm', a setting that the loader",
+        ),
         ({"qk_norm": True}, "model_args", "qk_norm is true: expected none"),
         ({"global_pool": "map"}, None, "lacks the tensor attn_pool"),
         ({"global_pool": "prr"}, None, "global_pool is 'prr': expected one of token"),
         ({"pool_include_prefix": True}, "model_args", "pool_include_prefix is true: expected none"),
         ({"model_args": [1]}, None, "model_args is a list: expected an object"),
         ({"pretrained_cfg": 3}, None, "pretrained_cfg is 3: expected an object"),
-        ({"head_kind": "wide"}, None, "head_kind='wide', which no loader of a vit_tiny_patch16"),
+        ({"head_kind": "wide"}, None, "head_kind='wide', a setting that the loader of a vit_tiny"),
         ({"model_type": "vit"}, None, "num_hidden_layers is not there: expected a whole number"),
     ],
 )
-def test_settings_of_timm_that_are_not_known_are_refused(changes, inside, message, copy):
+def test_unknown_timm_settings_are_refused(changes, inside, message, copy):
     folder = copy("timm-vit")
     change(folder, changes, inside=inside)
     with pytest.raises(CheckpointError, match=message):
         ka.pretrained.load(folder)
 
 
-def test_sizes_of_timm_are_those_of_its_table(copy):
-    """Without `num_heads` the width decides, as `vit_base` is 768 wide and has 12 heads."""
+def test_timm_names_and_sizes_follow_the_table(copy):
     module = find_architecture("timm", "")
     assert module.SIZES["tiny"] == {192: 3} and module.SIZES["base"][768] == 12
     for name, right in {
@@ -192,14 +195,14 @@ def test_sizes_of_timm_are_those_of_its_table(copy):
         assert (module.NAMES.fullmatch(name) is not None) == right, name
 
 
-def test_an_image_of_another_size_than_is_said(copy):
+def test_the_image_size_of_timm_follows_the_positions(copy):
     folder = copy("timm-vit")
     change(folder, {"img_size": [24, 24]}, inside="model_args")
     assert ka.pretrained.describe(folder).keywords["image_size"] == (12, 12)  # by the positions
     folder = copy("timm-vit-wide")
     change(folder, {"img_size": None}, inside="model_args")
     change(folder, {"input_size": [3, 224, 224]}, inside="pretrained_cfg")
-    with pytest.raises(CheckpointError, match=r"positions for 6 patches of \[4, 4\], which are no"):
+    with pytest.raises(CheckpointError, match=r"positions for 6 patches of \[4, 4\]. They do not"):
         ka.pretrained.load(folder)
 
 
@@ -210,7 +213,7 @@ def test_an_image_of_another_size_than_is_said(copy):
             "gpt2",
             {"class_name": "FalconBackbone"},
             None,
-            "is of the class FalconBackbone: expected",
+            "has the class FalconBackbone: expected",
         ),
         ("gpt2", {"class_name": None}, None, "expected a class_name and its config"),
         ("gpt2", {"num_layers": 3}, "config", "lacks the tensor layers/transformer_decoder_2/"),
@@ -226,7 +229,7 @@ def test_an_image_of_another_size_than_is_said(copy):
             "gpt2",
             {"rotary": True},
             "config",
-            "rotary=True, which no loader of a GPT2Backbone knows",
+            "rotary=True, a setting that the loader of a GPT2Backbone",
         ),
         ("llama", {"rope_position_scaling_factor": 2.0}, "config", "2.0: expected one of 1.0"),
         (
@@ -245,9 +248,9 @@ def test_an_image_of_another_size_than_is_said(copy):
             "vit",
             {"use_mha_bias": False},
             "config",
-            "use_mha_bias=False, and otherwise of the other",
+            "use_mha_bias=False, but other layers differ",
         ),
-        ("vit", {"image_shape": 5}, "config", "holds what is no setting"),
+        ("vit", {"image_shape": 5}, "config", "has an invalid setting"),
         (
             "gemma-2",
             {"use_post_ffw_norm": False},
@@ -255,10 +258,15 @@ def test_an_image_of_another_size_than_is_said(copy):
             "use_post_ffw_norm=False and use_post_attention_norm=True: expected both, or neither",
         ),
         ("gemma-2", {"layer_norm_epsilon": 1e-5}, "config", "1e-05: expected one of 1e-06"),
-        ("qwen-3", {"qk_scale": 2.0}, "config", "qk_scale=2.0, which no loader of a Qwen3Back"),
+        (
+            "qwen-3",
+            {"qk_scale": 2.0},
+            "config",
+            "qk_scale=2.0, a setting that the loader of a Qwen3",
+        ),
     ],
 )
-def test_settings_of_keras_hub_that_are_not_known(name, changes, inside, message, copy):
+def test_unknown_keras_hub_settings_are_refused(name, changes, inside, message, copy):
     folder = copy(name)
     change(folder, changes, inside=inside)
     with pytest.raises(CheckpointError, match=message):
@@ -271,10 +279,10 @@ def test_settings_of_keras_hub_that_are_not_known(name, changes, inside, message
         ("bert-texts", {"activation": "softmax"}, "activation is 'softmax': expected one of"),
         ("vit", {"pooling": "gap"}, "pooling is 'gap': expected one of token"),
         ("vit", {"intermediate_dim": 8}, "intermediate_dim is 8: expected none"),
-        ("vit", {"temperature_of_logits": 2}, "temperature_of_logits=2, which no loader"),
+        ("vit", {"temperature_of_logits": 2}, "temperature_of_logits=2, a setting that the loader"),
     ],
 )
-def test_heads_of_keras_hub_that_are_not_known(name, changes, message, copy):
+def test_unknown_keras_hub_heads_are_refused(name, changes, message, copy):
     folder = copy(name)
     change(folder, changes, "task.json", "config")
     with pytest.raises(CheckpointError, match=message):
@@ -282,7 +290,7 @@ def test_heads_of_keras_hub_that_are_not_known(name, changes, message, copy):
     assert ka.pretrained.describe(FOLDER / name)
 
 
-def test_nothing_is_imported_by_what_a_file_says(copy):
+def test_module_names_in_a_file_are_not_imported(copy):
     folder = copy("gpt2")
     (folder / "evil_module.py").write_text("raise SystemExit('was run')")
     change(folder, {"module": "keras_hub.evil_module", "registered_name": "evil_module>Evil"})
@@ -292,18 +300,18 @@ def test_nothing_is_imported_by_what_a_file_says(copy):
 # Files.
 
 
-def test_shards(copy):
-    """Large presets are in several files, which a table of places names."""
+def test_presets_are_loaded_from_shards(copy):
+    """Split a preset into files that an index names."""
     folder, half = copy("gpt2"), "layers/transformer_decoder_1"
     with h5py.File(folder / "model.weights.h5", "a") as whole:
         with h5py.File(folder / "model_00001.weights.h5", "w") as other:
             whole.copy(half, other.create_group("layers"))
         del whole[half]
     (folder / "model.weights.h5").rename(folder / "model_00000.weights.h5")
-    places = {"/layers/position_embedding/vars": ["model_00000.weights.h5"],
+    weight_map = {"/layers/position_embedding/vars": ["model_00000.weights.h5"],
               f"/{half}/vars": "model_00001.weights.h5"}  # fmt: skip
     table = folder / "model.weights.json"
-    table.write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    table.write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
     assert_equal(folder)
     table.write_text(json.dumps({"weight_map": {"/a": ["../gpt2/model_00000.weights.h5"]}}))
     with pytest.raises(CheckpointError, match="names the shard .*: expected the plain name"):
@@ -316,8 +324,8 @@ def test_shards(copy):
         ka.pretrained.load(folder)
 
 
-def test_names_of_older_files(copy):
-    """Keras called layers otherwise, and attributes began with an underscore."""
+def test_older_names_of_layers_are_read(copy):
+    """Use Keras's older name of `layers`, and attributes with an underscore."""
     folder = copy("gpt2")
     with h5py.File(folder / "model.weights.h5", "a") as file:
         file.move("layers", "_layer_checkpoint_dependencies")
@@ -327,7 +335,7 @@ def test_names_of_older_files(copy):
 
 
 def ruin(kind, path):
-    """Puts what is no plain array in the place of GPT-2's table of positions."""
+    """Damage a file of GPT-2, for example replace its positions by another object."""
     if kind == "cut off":
         path.write_bytes(path.read_bytes()[:-2000])
         return
@@ -377,23 +385,23 @@ def ruin(kind, path):
         ("cut off", "is damaged"),
         ("no HDF5", "is damaged: HDF5 cannot read it"),
         ("behind another file", "is damaged: it does not begin with HDF5"),
-        ("external", "position_embedding/vars/0 in another place, by a link"),
-        ("soft", "position_embedding/vars/0 in another place, by a link"),
-        ("hard", "is there under two names"),
-        ("circle", "is there under two names"),
+        ("external", "position_embedding/vars/0 as a link"),
+        ("soft", "position_embedding/vars/0 as a link"),
+        ("hard", "has two names"),
+        ("circle", "has two names"),
         ("references", "vars/0 in object: expected one of float64"),
         ("texts", "vars/0 in object: expected one of float64"),
         ("big-endian", "in >f4: expected one of"),
         ("fields", "expected one of float64"),
         ("compressed", "vars/0 compressed, in pieces or in another file"),
         ("elsewhere", "vars/0 compressed, in pieces or in another file"),
-        ("huge", "is not whole"),
-        ("integers", "is int8: quantized checkpoints are not loaded"),
+        ("huge", "is not complete"),
+        ("integers", "is int8. Quantized checkpoints cannot"),
         ("another shape", r"\(12, 16, 2\) does not make embedding/learned/table"),
         ("a type", "is neither a group nor an array"),
     ],
 )
-def test_damaged_files(kind, message, copy):
+def test_damaged_hdf5_files_are_refused(kind, message, copy):
     folder = copy("gpt2")
     ruin(kind, folder / "model.weights.h5")
     with pytest.raises(CheckpointError, match=message) as caught:
@@ -403,8 +411,8 @@ def test_damaged_files(kind, message, copy):
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", ["gpt2", "timm-vit"])
-def test_ruined_files_are_refused_or_give_numbers(name, seed, copy):
-    """Bytes changed, cut out or doubled: one sentence, or a model of other numbers."""
+def test_corrupted_files_are_refused_or_load(name, seed, copy):
+    """Change, cut or repeat bytes: loading raises a one-line error, or succeeds."""
     folder, random = copy(name), np.random.default_rng(seed)
     weights = "model.weights.h5" if name == "gpt2" else "model.safetensors"
     whole = {each: (folder / each).read_bytes() for each in ("config.json", weights)}

@@ -1,4 +1,4 @@
-"""Loaded checkpoints on LiteRT: built-in ops alone, and the numbers and texts of the model."""
+"""Loaded checkpoints on LiteRT: only built-in ops, and the outputs and texts of the model."""
 
 import numpy as np
 import pytest
@@ -26,13 +26,13 @@ READING = [name for name in CHECKPOINTS if name not in (*PAIRS, *LANGUAGE, *SPEE
 
 
 def assert_whole(report, *signatures):
-    """A file has these signatures, with built-in ops alone, and the model's numbers."""
+    """Check signatures, that all ops are built in, and the outputs of a file."""
     assert {*signatures} <= {one.name for one in report.signatures}
     assert report.max_abs_error < 1e-4 and "built-in" in str(report)
 
 
 @pytest.mark.parametrize("name", sampled(READING, 1))
-def test_encoders(name, tmp_path):
+def test_encoders_export_to_litert(name, tmp_path):
     inputs, _ = read_expected(FOLDER / name)
     model = ka.pretrained.load(FOLDER / name, **options_of(name))
     inputs = {name: x.astype("float32" if x.dtype.kind == "f" else "int32")
@@ -42,7 +42,7 @@ def test_encoders(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", sampled(LANGUAGE, 1))
-def test_language_models(name, tmp_path):
+def test_language_models_export_to_litert(name, tmp_path):
     model = ka.pretrained.load(FOLDER / name)
     path = tmp_path / "model.tflite"
     generate = ka.export.Generation("greedy", 16, 6, end_token_id=2)
@@ -54,7 +54,7 @@ def test_language_models(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", sampled(PAIRS, 1))
-def test_encoder_decoders(name, tmp_path):
+def test_encoder_decoders_export_to_litert(name, tmp_path):
     model = ka.pretrained.load(FOLDER / name)
     path, begin = tmp_path / "model.tflite", {"start_token_id": 0, "end_token_id": 2}
     generate = ka.export.Generation("greedy", 12, 6, **begin)
@@ -65,8 +65,8 @@ def test_encoder_decoders(name, tmp_path):
     np.testing.assert_array_equal(generator.loop(sources)["generated_ids"], expected)
 
 
-def test_whisper(tmp_path):
-    """Spectrograms in, the tokens of the model out, with its cache: all in one file."""
+def test_whisper_exports_to_litert(tmp_path):
+    """Generate from spectrograms with the cache, in one file."""
     model = ka.pretrained.load(FOLDER / "whisper")
     inputs, _ = read_expected(FOLDER / "whisper")
     path, begin = tmp_path / "model.tflite", {"start_token_id": 30, "end_token_id": 29}
@@ -74,5 +74,5 @@ def test_whisper(tmp_path):
     ka.export.to_litert(model, path, generate=generate)
     sound = {"features": inputs["features"]}
     expected = ka.generation.generate(model, sound, 6, **begin)
-    found = ka.export.load(path, "generate")(sound)["generated_ids"]
-    np.testing.assert_array_equal(found, expected)
+    actual = ka.export.load(path, "generate")(sound)["generated_ids"]
+    np.testing.assert_array_equal(actual, expected)

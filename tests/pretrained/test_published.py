@@ -1,4 +1,4 @@
-"""Files as they were published: with settings and names that transformers no longer writes."""
+"""Published files with settings and names that transformers no longer writes."""
 
 import json
 import re
@@ -18,8 +18,8 @@ TOWERS = {
     **{name: "image_encoder" for name in ("clip", "siglip")},
 }
 
-# Of distilgpt2, bart-large-cnn, opus-mt, SmolLM2, roberta-base-squad2, clip-vit-base-patch32,
-# bert-base-multilingual-cased, and of what transformers 4 wrote into the settings of towers.
+# Settings in distilgpt2, bart-large-cnn, opus-mt, SmolLM2, roberta-base-squad2,
+# clip-vit-base-patch32, bert-base-multilingual-cased, and in towers of transformers 4.
 SAID = {
     "_num_labels": 1,
     "cross_attention_hidden_size": None,
@@ -61,7 +61,7 @@ def change_config(folder, change):
 
 
 def rename(path, names):
-    """Gives tensors of a safetensors file other names; their bytes stay."""
+    """Rename the tensors of a safetensors file."""
     data = path.read_bytes()
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + length])
@@ -70,12 +70,12 @@ def rename(path, names):
 
 
 def describe(folder, name=None):
-    """What is built, as text; layers are numbered by how many there were before."""
+    """Return the description of a checkpoint as text, without the numbers of layers."""
     return re.sub(r"_\d+", "", repr(ka.pretrained.describe(folder, task=TOWERS.get(name))))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_older_settings_are_known(name, tmp_path):
+def test_older_settings_are_accepted(name, tmp_path):
     folder = shutil.copytree(FOLDER / name, tmp_path / name)
     ties = {"tie_word_embeddings": True}
 
@@ -91,8 +91,8 @@ def test_older_settings_are_known(name, tmp_path):
     assert describe(folder, name) == expected
 
 
-def test_norms_of_the_first_berts(tmp_path):
-    """bert-base-uncased has them, and what it is made of is written back under today's names."""
+def test_older_names_of_norms_are_read(tmp_path):
+    """Load names as in bert-base-uncased. Saving writes today's names."""
     folder = shutil.copytree(FOLDER / "bert-masked", tmp_path / "old")
     old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
 
@@ -110,7 +110,7 @@ def test_norms_of_the_first_berts(tmp_path):
     assert "bert.embeddings.LayerNorm.weight" in written
 
 
-def test_a_norm_of_both_names_is_refused(tmp_path):
+def test_a_norm_with_old_and_new_names_is_refused(tmp_path):
     folder = shutil.copytree(FOLDER / "bert-masked", tmp_path / "both")
     twice = {"bert.embeddings.LayerNorm.bias": "bert.embeddings.LayerNorm.gamma"}
     rename(folder / "model.safetensors", lambda name: twice.get(name, name))
@@ -118,13 +118,12 @@ def test_a_norm_of_both_names_is_refused(tmp_path):
         ka.pretrained.load(folder)
 
 
-def test_the_longer_settings_of_a_tower_count(tmp_path):
-    """As in transformers, where they come with the defaults of what they do not say."""
+def test_the_longer_settings_of_a_tower_have_precedence(tmp_path):
     folder = shutil.copytree(FOLDER / "clip-texts", tmp_path / "clip")
     tower = json.loads((folder / "config.json").read_text())["text_config"]
     change_config(folder, lambda _: {"text_config_dict": tower | {"hidden_act": "relu"}})
-    found = ka.pretrained.describe(folder, task="text_encoder")
-    assert found.keywords["activation"] == "relu"
+    actual = ka.pretrained.describe(folder, task="text_encoder")
+    assert actual.keywords["activation"] == "relu"
 
 
 LAYERS = {
@@ -138,7 +137,7 @@ LAYERS = {
 
 
 @pytest.mark.parametrize("name, key", LAYERS.items())
-def test_too_many_layers_are_refused_before_lists_of_them_are_made(name, key, tmp_path):
+def test_too_many_layers_are_refused(name, key, tmp_path):
     folder = shutil.copytree(FOLDER / name, tmp_path / name)
 
     change_config(folder, lambda _: {key: 2**31 - 1, "layer_types": None})
@@ -147,8 +146,8 @@ def test_too_many_layers_are_refused_before_lists_of_them_are_made(name, key, tm
 
 
 @pytest.mark.slow
-def test_bart_without_its_head(tmp_path):
-    """bart-base calls itself a BartModel: no prefix, and no bias of logits."""
+def test_bart_without_a_head_is_loaded(tmp_path):
+    """Load a BartModel as in bart-base, without a prefix and a bias of logits."""
     folder = shutil.copytree(FOLDER / "bart", tmp_path / "bart")
     change_config(folder, lambda _: {"architectures": ["BartModel"]})
     model = ka.pretrained.load(folder)
@@ -156,8 +155,8 @@ def test_bart_without_its_head(tmp_path):
         folder / "model.safetensors",
         lambda name: name.removeprefix("model.").replace("final_logits_bias", "encoder.version"),
     )
-    found = ka.pretrained.describe(folder)
-    assert found.builder == "encoder_decoder" and found.keywords["logit_bias"] is False
+    actual = ka.pretrained.describe(folder)
+    assert actual.builder == "encoder_decoder" and actual.keywords["logit_bias"] is False
     inputs = {"source_ids": np.array([[3, 5, 2]]), "target_ids": np.array([[2, 4]])}
     headless = ka.pretrained.load(folder)
     bias = name_weights(model)["decoder/embedding/bias"]
@@ -165,7 +164,7 @@ def test_bart_without_its_head(tmp_path):
     np.testing.assert_allclose(headless(inputs), model(inputs), atol=1e-6)
 
 
-def test_older_names_of_classes(tmp_path):
+def test_older_class_names_are_read(tmp_path):
     for name, older in (("t5", "T5WithLMHeadModel"), ("t5", "T5Model"), ("gpt2", "GPT2Model")):
         folder = shutil.copytree(FOLDER / name, tmp_path / older)
         expected = describe(folder)

@@ -1,4 +1,4 @@
-"""Images of another size than a checkpoint's: the positions are resized as the original does it."""
+"""Images of another size than in a checkpoint: positions are resized as in the original."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
-from keras_attention.pretrained.resized_positions import resize_table, weigh_places
+from keras_attention.pretrained.resized_positions import interpolation_weights, resize_table
 from tests.pretrained.make_checkpoints import FOLDER, RESIZED
 from tests.pretrained.make_foreign_checkpoints import FOLDER as FOREIGN
 from tests.pretrained.make_foreign_checkpoints import TIMM_RESIZED
@@ -25,20 +25,20 @@ def test_outputs_equal_the_originals(name):
     images, expected = read_resized(FOLDER / name)
     model = ka.pretrained.load(FOLDER / name, image_size=RESIZED[name], **options_of(name))
     assert model.input_shape == (None, *RESIZED[name], 3)
-    found = ops.convert_to_numpy(model(images))
-    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=1e-5)
+    actual = ops.convert_to_numpy(model(images))
+    np.testing.assert_allclose(actual, expected, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", TIMM_RESIZED)
 def test_outputs_equal_those_of_timm(name):
-    """With antialiasing, and of positions that are of patches alone."""
+    """Compare models with antialiasing, some of them with positions only for patches."""
     images, expected = read_resized(FOREIGN / name)
     model = ka.pretrained.load(FOREIGN / name, image_size=TIMM_RESIZED[name])
-    found = ops.convert_to_numpy(model(images))
-    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=1e-5)
+    actual = ops.convert_to_numpy(model(images))
+    np.testing.assert_allclose(actual, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_the_size_of_the_file_changes_nothing():
+def test_the_original_image_size_changes_no_weights():
     plain = ka.pretrained.load(FOLDER / "dinov2")
     asked = ka.pretrained.load(FOLDER / "dinov2", image_size=12)
     for one, other in zip(plain.get_weights(), asked.get_weights(), strict=True):
@@ -46,34 +46,34 @@ def test_the_size_of_the_file_changes_nothing():
 
 
 def test_describe_reports_the_resized_image_size():
-    found = ka.pretrained.describe(FOLDER / "dinov2-headless", image_size=(8, 16))
-    assert found.keywords["image_size"] == (8, 16)
+    actual = ka.pretrained.describe(FOLDER / "dinov2-headless", image_size=(8, 16))
+    assert actual.keywords["image_size"] == (8, 16)
     loaded = ka.pretrained.load(FOLDER / "dinov2-headless", image_size=(8, 16))
-    assert found.parameters == loaded.count_params()
+    assert actual.parameters == loaded.count_params()
 
 
-def test_a_new_head_with_images_of_another_size():
+def test_a_new_head_with_another_image_size():
     images, _ = read_resized(FOLDER / "dinov2-headless")
     options = {"task": "vision_transformer", "num_classes": 7, "image_size": 20}
     assert ka.pretrained.load(FOLDER / "dinov2-headless", **options)(images).shape == (2, 7)
 
 
 @pytest.mark.parametrize("name", ["vit", "deit-distilled", "dinov2"])
-def test_it_is_saved_in_its_new_size(name, tmp_path):
-    """transformers reads `image_size` and as many positions, and resizes nothing."""
+def test_a_resized_model_is_saved_with_its_new_size(name, tmp_path):
+    """Save the new `image_size` and the resized positions, as transformers expects."""
     images, expected = read_resized(FOLDER / name)
     model = ka.pretrained.load(FOLDER / name, image_size=RESIZED[name])
     ka.pretrained.save(model, tmp_path / "saved")
-    said = json.loads((tmp_path / "saved" / "config.json").read_text())["image_size"]
+    image_size = json.loads((tmp_path / "saved" / "config.json").read_text())["image_size"]
     height, width = RESIZED[name]
-    assert said == (height if height == width else [height, width])
-    found = ops.convert_to_numpy(ka.pretrained.load(tmp_path / "saved")(images))
-    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=1e-5)
+    assert image_size == (height if height == width else [height, width])
+    actual = ops.convert_to_numpy(ka.pretrained.load(tmp_path / "saved")(images))
+    np.testing.assert_allclose(actual, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_files_of_towers_are_saved_in_their_own_size(tmp_path):
+def test_resized_towers_are_not_saved(tmp_path):
     model = ka.pretrained.load(FOLDER / "clip", task="image_encoder", image_size=8)
-    message = r"images of \(8, 8\) pixels, and .* is of a clip for 12, whose files are written"
+    message = r"images of \(8, 8\) pixels, but .* is a clip for 12, which can only be saved"
     with pytest.raises(ValueError, match=message):
         ka.pretrained.save(model, tmp_path / "saved")
     assert not (tmp_path / "saved").exists()
@@ -83,19 +83,19 @@ def test_files_of_towers_are_saved_in_their_own_size(tmp_path):
     "folder, options, message",
     [
         (FOLDER / "dinov2", {"image_size": 14}, r"\(4, 4\) pixels. .* such as \(16, 16\)"),
-        (FOLDER / "dinov2", {"image_size": (12, 1)}, r"of them, such as \(12, 4\)"),
+        (FOLDER / "dinov2", {"image_size": (12, 1)}, r"of the patch size, such as \(12, 4\)"),
         (FOLDER / "dinov2", {"image_size": 0}, "image_size=0"),
         (FOLDER / "dinov2", {"image_size": (8, 8, 3)}, "must be a whole number or"),
-        (FOLDER / "bert", {"image_size": 8}, "image_size=8 is for images, and this is a text_enc"),
+        (FOLDER / "bert", {"image_size": 8}, "image_size=8 is for images, but this is a text_enc"),
         (FOREIGN / "vit", {"image_size": 8}, r"is a preset of KerasHub.*expected \(12, 8\)"),
     ],
 )
-def test_sizes_that_do_not_fit(folder, options, message):
+def test_unsuitable_image_sizes_are_refused(folder, options, message):
     with pytest.raises(ValueError, match=message):
         ka.pretrained.load(folder, **options)
 
 
-def test_positions_that_are_no_square_are_refused(tmp_path):
+def test_positions_of_another_grid_are_refused(tmp_path):
     shutil.copytree(FOLDER / "vit", tmp_path / "vit")
     config = json.loads((tmp_path / "vit" / "config.json").read_text()) | {"image_size": 16}
     (tmp_path / "vit" / "config.json").write_text(json.dumps(config))
@@ -105,8 +105,8 @@ def test_positions_that_are_no_square_are_refused(tmp_path):
 
 @pytest.mark.parametrize("antialias", [False, True])
 @pytest.mark.parametrize("old, new", [(5, 3), (3, 7), (11, 2), (4, 4)])
-def test_places_are_weighed_as_the_kernel_says(old, new, antialias):
-    """Keys's kernel by its two cubic pieces, one pair of places after the other."""
+def test_interpolation_weights_equal_the_definition(old, new, antialias):
+    """Compute Keys's kernel from its two cubic pieces, for each pair of positions."""
     a, stretch = (-0.5, max(old / new, 1)) if antialias else (-0.75, 1)
     expected = np.zeros((new, old))
     for i in range(new):
@@ -121,21 +121,21 @@ def test_places_are_weighed_as_the_kernel_says(old, new, antialias):
             elif 0 <= j < old:
                 expected[i, j] += weight
         expected[i] /= expected[i].sum()
-    found = weigh_places(old, new, antialias)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    actual = interpolation_weights(old, new, antialias)
+    np.testing.assert_allclose(actual, expected, atol=1e-12)
     if old == new:
-        np.testing.assert_allclose(found, np.eye(old), atol=1e-12)
+        np.testing.assert_allclose(actual, np.eye(old), atol=1e-12)
 
 
 def test_the_prefix_stays_and_axes_are_not_swapped():
-    """A ramp along one axis stays one along this axis, and is constant along the other."""
+    """Resize a ramp along each axis."""
     rows, columns = np.mgrid[:5, :7]
     patches = np.stack([rows, columns], axis=-1).reshape(-1, 2)
     table = np.concatenate([[[30.0, 40.0]], patches])[None]
-    found = resize_table(table, (5, 7), (10, 14), prefix=1)
-    assert found.shape == (1 + 140, 2) and found.dtype == np.float32
-    np.testing.assert_array_equal(found[0], [30, 40])
-    grid = found[1:].reshape(10, 14, 2)
+    actual = resize_table(table, (5, 7), (10, 14), prefix=1)
+    assert actual.shape == (1 + 140, 2) and actual.dtype == np.float32
+    np.testing.assert_array_equal(actual[0], [30, 40])
+    grid = actual[1:].reshape(10, 14, 2)
     np.testing.assert_allclose(grid[4, :, 0], np.full(14, grid[4, 0, 0]), atol=1e-5)
     np.testing.assert_allclose(grid[:, 6, 1], np.full(10, grid[0, 6, 1]), atol=1e-5)
     assert (np.diff(grid[3:7, 0, 0]) > 0).all() and (np.diff(grid[0, 3:11, 1]) > 0).all()

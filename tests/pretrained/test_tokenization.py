@@ -1,4 +1,4 @@
-"""Tokenizers of checkpoints: special tokens, segments, lengths, padding, and back."""
+"""Tokenizers of checkpoints: special tokens, segments, lengths, padding, decoding."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "sat", "on", "mat", "
 
 @pytest.fixture
 def folder(tmp_path):
-    """A checkpoint of BERT with a tokenizer of ten pieces."""
+    """Copy a checkpoint of BERT, with a tokenizer of ten pieces."""
     shutil.copytree(FOLDER / "bert-masked", tmp_path / "bert")
     write_rules(tmp_path / "bert")
     return tmp_path / "bert"
@@ -35,18 +35,18 @@ def write_rules(folder):
 
 def test_texts_become_the_inputs_of_the_model(folder):
     tokenizer = ka.pretrained.tokenizer(folder)
-    given = tokenizer(["The cats sat", "mat"])
-    np.testing.assert_array_equal(given["token_ids"], [[2, 4, 5, 9, 6, 3], [2, 8, 3, 0, 0, 0]])
-    assert given["token_ids"].dtype == np.int32 and not given["segment_ids"].any()
-    assert ka.pretrained.load(folder)(given).shape == (2, 6, 31)
-    assert tokenizer.decode(given["token_ids"]) == ["the cats sat", "mat"]
-    assert tokenizer.decode(given["token_ids"], special=True)[1] == "[CLS] mat [SEP]"
+    inputs = tokenizer(["The cats sat", "mat"])
+    np.testing.assert_array_equal(inputs["token_ids"], [[2, 4, 5, 9, 6, 3], [2, 8, 3, 0, 0, 0]])
+    assert inputs["token_ids"].dtype == np.int32 and not inputs["segment_ids"].any()
+    assert ka.pretrained.load(folder)(inputs).shape == (2, 6, 31)
+    assert tokenizer.decode(inputs["token_ids"]) == ["the cats sat", "mat"]
+    assert tokenizer.decode(inputs["token_ids"], special=True)[1] == "[CLS] mat [SEP]"
     assert len(tokenizer) == 10 and tokenizer.max_length == 16
 
 
 @pytest.mark.parametrize("name", ["clip-texts", "siglip-texts", "siglip-texts-alone"])
-def test_texts_of_a_tower_are_filled_up_with_a_token(name, tmp_path):
-    """As long as the model reads, for SigLIP pools at the last place."""
+def test_texts_of_a_tower_are_padded_with_a_token(name, tmp_path):
+    """Pad to the full length, because SigLIP pools at the last position."""
     shutil.copytree(FOLDER / name, tmp_path / name)
     write_rules(tmp_path / name)
     tokenizer = ka.pretrained.tokenizer(tmp_path / name)
@@ -55,24 +55,26 @@ def test_texts_of_a_tower_are_filled_up_with_a_token(name, tmp_path):
     expected = [[2, 4, 5, 3] + 12 * [padding], [2, 8, 3] + 13 * [padding]]
     np.testing.assert_array_equal(tokenizer.stack(rows, tokenizer.max_length), expected)
     settings = tmp_path / name / "tokenizer_config.json"
-    for token in ("[SEP]", {"content": "[SEP]"}):  # which the files of the tokenizer know better
+    for token in ("[SEP]", {"content": "[SEP]"}):  # the tokenizer's files have precedence
         settings.write_text(json.dumps({"pad_token": token}))
         assert ka.pretrained.tokenizer(tmp_path / name).padding_id == 3
     settings.write_text(json.dumps({"pad_token": "[PAD]"}))
     assert ka.pretrained.tokenizer(tmp_path / name).padding_id == 0
 
 
-def test_pairs_have_segments_and_are_cut_on_their_longer_side(folder):
+def test_pairs_have_segments_and_their_longer_side_is_cut(folder):
     tokenizer = ka.pretrained.tokenizer(folder)
-    given = tokenizer(["cat"], ["the mat"])
-    np.testing.assert_array_equal(given["token_ids"], [[2, 5, 3, 4, 8, 3]])
-    np.testing.assert_array_equal(given["segment_ids"], [[0, 0, 0, 1, 1, 1]])
+    inputs = tokenizer(["cat"], ["the mat"])
+    np.testing.assert_array_equal(inputs["token_ids"], [[2, 5, 3, 4, 8, 3]])
+    np.testing.assert_array_equal(inputs["segment_ids"], [[0, 0, 0, 1, 1, 1]])
     assert tokenizer.encode(["cat"], ["the mat on mat"], max_length=6) == [[2, 5, 3, 4, 8, 3]]
     assert tokenizer.encode(["the cat sat"], max_length=4) == [[2, 4, 5, 3]]
-    assert tokenizer.encode(["the cat sat"]) == [[2, 4, 5, 6, 3]]  # the cut is of one call
+    assert tokenizer.encode(["the cat sat"]) == [
+        [2, 4, 5, 6, 3]
+    ]  # `max_length` of a call does not stay
 
 
-def test_the_files_say_how_long_a_text_may_be(folder):
+def test_max_length_follows_the_files(folder):
     settings = folder / "tokenizer_config.json"
     settings.write_text(json.dumps({"model_max_length": 5}))
     assert ka.pretrained.tokenizer(folder).max_length == 5
@@ -85,36 +87,36 @@ def test_the_files_say_how_long_a_text_may_be(folder):
 
 
 @pytest.mark.slow
-def test_without_padding_rows_are_lists(tmp_path):
+def test_texts_without_padding_id_must_have_equal_lengths(tmp_path):
     shutil.copytree(FOLDER / "gpt2", tmp_path / "gpt2")
     write_rules(tmp_path / "gpt2")
     tokenizer = ka.pretrained.tokenizer(tmp_path / "gpt2")
     assert tokenizer.padding_id is None
-    with pytest.raises(ValueError, match="Texts of 3 to 4 tokens, and every id is a token"):
+    with pytest.raises(ValueError, match="The strings differ in length, and this model has no id"):
         tokenizer(["cat", "the cat"])
     ids = tokenizer.encode(["cat", "the cat"])
     written = ka.generation.generate(ka.pretrained.load(tmp_path / "gpt2"), ids, 3)
     assert written.shape == (2, 3)
 
 
-def test_of_two_towers_one_reads_texts(tmp_path):
+def test_the_text_tower_uses_the_tokenizer(tmp_path):
     shutil.copytree(FOLDER / "clip-texts", tmp_path / "clip")
     write_rules(tmp_path / "clip")
     tokenizer = ka.pretrained.tokenizer(tmp_path / "clip")
     model = ka.pretrained.load(tmp_path / "clip", task="text_encoder")
-    assert tokenizer.padding_id == 30  # which ends a text, too
+    assert tokenizer.padding_id == 30  # the end token is also the padding
     assert model(tokenizer(["The cats sat", "the cat sat on"])).shape == (2, 6)
 
 
 @pytest.mark.parametrize(
     "arguments, options, message",
     [
-        (["the cat"], {}, "expected a list of texts"),
-        ([["the"], ["cat", "sat"]], {}, "1 texts and 2 pairs"),
-        ([["the"]], {"max_length": 2}, "2 of the tokens are special.*at least 3"),
+        (["the cat"], {}, "expected a list of str"),
+        ([["the"], ["cat", "sat"]], {}, "1 strings and 2 pairs"),
+        ([["the"]], {"max_length": 2}, "max_length=2 leaves no room for text: give at least 3"),
     ],
 )
-def test_wrong_texts_are_refused(folder, arguments, options, message):
+def test_invalid_texts_are_refused(folder, arguments, options, message):
     with pytest.raises(ValueError, match=message):
         ka.pretrained.tokenizer(folder)(*arguments, **options)
 

@@ -6,7 +6,7 @@ B, T, S, D, E, U, A = 2, 5, 7, 3, 11, 13, 17
 
 
 def tensors():
-    """Targets (B, T, D), a source (B, S, E) and its mask (B, S), of which row 1 has 4 tokens."""
+    """Return targets (B, T, D), a source (B, S, E) and its mask (B, S). Row 1 has 4 tokens."""
     random = np.random.default_rng(0)
     targets = random.normal(size=(B, T, D)).astype("float32")
     encoded = random.normal(size=(B, S, E)).astype("float32")
@@ -14,7 +14,7 @@ def tensors():
 
 
 def drawn(layer):
-    """`layer` with weights that hide nothing."""
+    """Give `layer` random weights."""
     random = np.random.default_rng(1)
     for weight in layer.weights:
         if "seed" not in weight.path and "teacher" not in weight.path:
@@ -31,7 +31,7 @@ def sigmoid(x):
 
 
 def gru(cell, x, h):
-    """Cho et al. (2014), as Keras has it: the reset gate after the product."""
+    """Compute a GRU (Cho et al., 2014) as Keras does, with the reset gate after the product."""
     kernel, recurrent, bias = arrays(cell)
     x, h_in = x @ kernel + bias[0], h @ recurrent + bias[1]
     n = len(h)
@@ -45,12 +45,12 @@ def softmax_of(scores):
 
 
 def lay_out(weights):
-    """Weights of the tokens alone, to all S places."""
+    """Put weights of tokens into a row of all S keys."""
     return np.pad(weights, (0, S - len(weights)))
 
 
 def bahdanau(cell, targets, encoded, mask):
-    """Bahdanau et al. (2015), section 3.1 and appendix A.1.2: outputs [s_t; c_t] and weights."""
+    """Return outputs [s_t, c_t] and weights of Bahdanau et al. (2015), section 3.1."""
     w, u, v = (x[0] for x in arrays(cell.score))
     outputs, looked = np.zeros((B, T, U + E)), np.zeros((B, T, S))
     for b in range(B):
@@ -64,7 +64,7 @@ def bahdanau(cell, targets, encoded, mask):
 
 
 def luong(cell, targets, encoded, mask, focus=lambda state, source: 1.0):
-    """Luong et al. (2015), sections 3.1 to 3.3, *general*: outputs h̃_t and weights."""
+    """Return outputs h̃_t and weights of Luong et al. (2015), sections 3.1 to 3.3, *general*."""
     (w,) = (x[0] for x in arrays(cell.score))
     (combine,) = arrays(cell._combine)
     outputs, looked = np.zeros((B, T, A)), np.zeros((B, T, S))
@@ -83,7 +83,7 @@ def luong(cell, targets, encoded, mask, focus=lambda state, source: 1.0):
 
 
 def local_window(window):
-    """Luong et al. (2015), section 3.2: what is near the predicted place, and the Gaussian."""
+    """Return the near keys and the Gaussian of Luong et al. (2015), section 3.2."""
     w, v = arrays(window)
 
     def focus(state, source):
@@ -96,7 +96,7 @@ def local_window(window):
 
 
 def coverage(cell, targets, encoded, mask):
-    """Bahdanau's with See et al. (2017), equations 10 and 11: outputs, weights, coverage losses."""
+    """Return outputs, weights and coverage losses of See et al. (2017), equations 10 and 11."""
     w, u, v = (x[0] for x in arrays(cell.score))
     wc = np.asarray(cell.coverage_kernel, "float64")
     outputs, looked, losses = np.zeros((B, T, U + E)), np.zeros((B, T, S)), np.zeros((B, T))

@@ -1,4 +1,4 @@
-"""The attention cell against the papers' equations, and inside Keras's own RNN."""
+"""The attention cell by the papers' equations, and in Keras's RNN."""
 
 import keras
 import numpy as np
@@ -21,33 +21,33 @@ def assert_is(layer, expected):
     targets, encoded, mask = definition.tensors()
     outputs, weights = expected
     with ka.visualization.record_attention(layer) as maps:
-        found = layer(targets, encoded, encoded_mask=mask)
-    np.testing.assert_allclose(found, outputs, atol=5e-6)
+        output = layer(targets, encoded, encoded_mask=mask)
+    np.testing.assert_allclose(output, outputs, atol=5e-6)
     (seen,) = maps.values()
     np.testing.assert_allclose(seen[:, 0], weights, atol=5e-6)
 
 
-def test_bahdanau_is_the_paper():
+def test_bahdanau_by_definition():
     layer = decoder()
     assert_is(layer, definition.bahdanau(layer.cell, *definition.tensors()))
 
 
 @pytest.mark.parametrize("input_feeding", [True, False])
-def test_luong_is_the_paper(input_feeding):
+def test_luong_by_definition(input_feeding):
     layer = decoder("luong", attention_dim=A, input_feeding=input_feeding)
     assert_is(layer, definition.luong(layer.cell, *definition.tensors()))
 
 
-def test_local_attention_is_the_paper():
+def test_local_attention_by_definition():
     layer = decoder("luong", attention_dim=A, local=LocalWindow(2))
     focus = definition.local_window(layer.cell.local)
     outputs, weights = definition.luong(layer.cell, *definition.tensors(), focus)
-    assert np.any(weights[:, :, :4] == 0)  # the windows leave something out
+    assert np.any(weights[:, :, :4] == 0)  # the windows hide some keys
     assert_is(layer, (outputs, weights))
 
 
-def test_a_local_window_has_its_edges():
-    """With weights of 0 the place is the middle, 4 of 8; two to each side are 2 to 6."""
+def test_a_local_window_includes_its_edges():
+    """Check weights of 0, for which the center is 4 of 8, and the window is 2 to 6."""
     local = LocalWindow(2)
     local.build((None, U))
     for weight in local.weights:
@@ -56,7 +56,7 @@ def test_a_local_window_has_its_edges():
     assert np.flatnonzero(near).tolist() == [2, 3, 4, 5, 6]
 
 
-def test_coverage_is_the_papers():
+def test_coverage_by_definition():
     layer = decoder(coverage=True, coverage_loss=0.5)
     targets, encoded, mask = definition.tensors()
     *expected, losses = definition.coverage(layer.cell, targets, encoded, mask)
@@ -86,8 +86,7 @@ CELLS = {
     ],
     ids=["bahdanau", "luong"],
 )
-def test_keras_rnn_runs_it(inner, settings):
-    """With the source among its states; what it gives is what the decoder gives."""
+def test_keras_rnn_equals_the_decoder(inner, settings):
     targets, encoded, mask = definition.tensors()
     if settings["score"] == "dot":
         encoded = np.concatenate([encoded, encoded[:, :, :2]], axis=2)
@@ -100,7 +99,7 @@ def test_keras_rnn_runs_it(inner, settings):
     np.testing.assert_allclose(rnn(targets, initial_state=states), expected, atol=1e-6)
 
 
-def test_functional_rnn_is_saved(tmp_path):
+def test_a_functional_rnn_is_saved(tmp_path):
     targets, encoded = keras.Input((None, D)), keras.Input((None, E))
     cell = AttentionCell(keras.layers.GRUCell(U), "luong", encoded_dim=E)
     rnn = keras.layers.RNN(cell, return_sequences=True)
@@ -114,14 +113,14 @@ def test_functional_rnn_is_saved(tmp_path):
 
 
 @pytest.mark.parametrize("attention", ["bahdanau", "luong"])
-def test_the_width_of_the_source_is_that_of_the_first(attention, tmp_path):
+def test_the_first_source_sets_the_width(attention, tmp_path):
     targets, encoded, mask = definition.tensors()
     cell = AttentionCell(keras.layers.GRUCell(U), attention)
     rnn = keras.layers.RNN(cell, return_sequences=True)
-    found = rnn(targets, initial_state=cell.initial_states(encoded, mask))
+    output = rnn(targets, initial_state=cell.initial_states(encoded, mask))
     assert cell.encoded_dim == E and cell.get_config()["encoded_dim"] == E
     expected = RecurrentDecoder(cell)(targets, encoded, encoded_mask=mask)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(output, expected, atol=1e-6)
     with pytest.raises(
         ValueError, match=rf"encoded_dim={E}, but the source is of shape \(2, 7, 3\)"
     ):
@@ -136,7 +135,7 @@ def test_the_width_of_the_source_is_that_of_the_first(attention, tmp_path):
 
 
 @pytest.mark.parametrize("normalizer", ["sparsemax", ka.normalizers.Softmax(temperature=0.5)])
-def test_any_normalizer(normalizer):
+def test_takes_any_normalizer(normalizer):
     targets, encoded, mask = definition.tensors()
     layer = decoder(normalizer=normalizer)
     with ka.visualization.record_attention(layer) as maps:
@@ -147,7 +146,7 @@ def test_any_normalizer(normalizer):
 
 
 @pytest.mark.parametrize("score", ka.scores.NAMES)
-def test_any_score(score):
+def test_takes_any_score(score):
     targets, encoded, _ = definition.tensors()
     layer = RecurrentDecoder(AttentionCell(keras.layers.GRUCell(E), "luong", score))
     assert np.all(np.isfinite(keras.ops.convert_to_numpy(layer(targets, encoded))))
@@ -155,7 +154,7 @@ def test_any_score(score):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("inner", CELLS)
-def test_dropout_of_the_cell_is_the_same_at_all_times(inner):
+def test_dropout_of_the_cell_is_equal_at_all_steps(inner):
     targets, encoded, mask = definition.tensors()
     targets = np.repeat(targets[:, :1], T, axis=1)
     layer = decoder(inner=CELLS[inner](dropout=0.5, recurrent_dropout=0.2, seed=1))
@@ -183,7 +182,7 @@ def test_attention_cell_refuses_invalid_options_and_missing_states():
         ValueError, match=r"cell.initial_states\(encoded, mask\), pass encoded_dim="
     ):
         AttentionCell(gru).build((None, 3))
-    with pytest.raises(ValueError, match="must know the width of its source"):
+    with pytest.raises(ValueError, match="the width of the source is unknown"):
         keras.layers.RNN(AttentionCell(gru))(np.zeros((B, T, D)))
     with pytest.raises(ValueError, match=r"encoded_dim=5, but the source is of shape \(2, 7, 11\)"):
         AttentionCell(gru, encoded_dim=5).build((B, D), (B, S, E))

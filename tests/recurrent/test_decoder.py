@@ -1,4 +1,4 @@
-"""The decoder: padding, initial states, pieces of a target, the loop that devices run."""
+"""The decoder: padding, initial states, parts of a target, and the loop of devices."""
 
 import keras
 import numpy as np
@@ -42,14 +42,14 @@ def test_both_loops_agree():
     assert not np.allclose(trained, layer(targets, encoded, inputs_mask=TOKENS, encoded_mask=mask))
 
 
-def test_a_source_of_padding_gives_no_context():
+def test_a_source_of_only_padding_gives_a_zero_context():
     targets, encoded, _ = definition.tensors()
     layer = made()
     nothing = layer(targets, encoded, encoded_mask=np.zeros(encoded.shape[:2], bool))
     np.testing.assert_allclose(nothing, layer(targets, 0 * encoded), atol=1e-6)
 
 
-def test_implicit_masks_are_heard():
+def test_implicit_masks_are_used():
     ids, source = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
     targets = ka.blocks.TokenEmbedding(20, D)(ids)
     encoded = ka.blocks.TokenEmbedding(20, E)(source)
@@ -69,7 +69,7 @@ def translator(**kwargs):
     "settings", [dict(cell="lstm", coverage=True), dict(attention="luong", num_layers=2)], ids=str
 )
 def test_prompts_of_unequal_length(settings):
-    """Padded on the left, in two pieces, and each alone."""
+    """Compare prompts padded on the left, in two parts, with single ones."""
     model = translator(**settings)
     random = np.random.default_rng(0)
     source, target = random.integers(1, 23, (2, 4)), random.integers(1, 19, (2, 5))

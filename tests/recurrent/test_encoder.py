@@ -1,4 +1,4 @@
-"""The encoder beside Keras's own layers."""
+"""The encoder compared with Keras's layers."""
 
 import keras
 import numpy as np
@@ -22,7 +22,7 @@ def made(cell, **kwargs):
 
 
 def parts(encoder, x, mask):
-    """What Keras's own layers give with the same weights."""
+    """Return the results of Keras's layers with the same weights."""
     states = []
     for layers in encoder._layers_of.rows():
         outputs = []
@@ -48,8 +48,8 @@ def parts(encoder, x, mask):
     ],
     ids=["right", "left", "whole"],
 )
-def test_it_is_keras(cell, num_layers, mask):
-    """Outputs at tokens, and the last states, of all layers in two directions, by both loops."""
+def test_equals_layers_of_keras(cell, num_layers, mask):
+    """Compare outputs at tokens and final states, for both loops."""
     encoder = made(cell(U), num_layers=num_layers)
     expected, ends = parts(encoder, X, mask)
     tokens = np.ones((B, S), bool) if mask is None else mask
@@ -62,8 +62,8 @@ def test_it_is_keras(cell, num_layers, mask):
         assert len(states) == number * num_layers
         for i, state in enumerate(states):
             forward, backward = ends[2 * (i // number)], ends[2 * (i // number) + 1]
-            both = np.concatenate([forward[i % number], backward[i % number]], axis=1)
-            np.testing.assert_allclose(state, both, atol=1e-6)
+            joined = np.concatenate([forward[i % number], backward[i % number]], axis=1)
+            np.testing.assert_allclose(state, joined, atol=1e-6)
 
 
 @pytest.mark.parametrize("exporting", [False, True])
@@ -76,7 +76,7 @@ def test_padding_changes_nothing(exporting):
     np.testing.assert_allclose(states[0][1:], ends[0], atol=1e-6)
 
 
-def test_any_cell_in_one_direction():
+def test_takes_any_cell_in_one_direction():
     cell = keras.layers.StackedRNNCells([keras.layers.GRUCell(4), keras.layers.SimpleRNNCell(U)])
     encoder = made(cell, bidirectional=False)
     encoded, states = encoder(X)
@@ -86,14 +86,14 @@ def test_any_cell_in_one_direction():
     np.testing.assert_allclose(states[1], encoded[:, -1], atol=1e-6)
 
 
-def test_dropout_is_between_layers():
+def test_dropout_is_applied_between_layers():
     encoder = made(keras.layers.GRUCell(U), num_layers=2, dropout=0.5)
     assert not np.allclose(encoder(X, training=True)[0], encoder(X)[0], atol=1e-3)
     single = made(keras.layers.GRUCell(U), dropout=0.5)
     np.testing.assert_allclose(single(X, training=True)[0], single(X)[0], atol=1e-6)
 
 
-def test_directions_and_layers_have_weights_of_their_own():
+def test_directions_and_layers_share_no_weights():
     encoder = RecurrentEncoder(keras.layers.GRUCell(U), num_layers=2)
     encoder.build((None, None, D))
     kernels = [w for w in encoder.weights if w.path.endswith("cell/kernel")]

@@ -1,4 +1,4 @@
-"""A decoder that is fed its own predictions, beside one that is asked step by step."""
+"""A decoder with its predictions as inputs, compared with a call for each step."""
 
 import keras
 import numpy as np
@@ -37,7 +37,7 @@ def forced(layer, ids, encoded, mask, **kwargs):
     return np.asarray(layer(ids, encoded, encoded_mask=mask, **kwargs))
 
 
-def test_given_tokens_alone_are_teacher_forcing():
+def test_target_tokens_equal_teacher_forcing():
     layer, (ids, encoded, mask) = made(), inputs()
     inside = forced(layer, ids, encoded, mask, training=True)
     loss = layer.losses
@@ -47,8 +47,8 @@ def test_given_tokens_alone_are_teacher_forcing():
     np.testing.assert_allclose(loss[0], layer.decoder.losses[0], rtol=1e-5)
 
 
-def test_without_given_tokens_it_hears_itself():
-    """The tokens it was fed, written down step by step, give the same as given tokens."""
+def test_without_target_tokens_it_uses_its_predictions():
+    """Compare with teacher forcing of the predictions, collected step by step."""
     layer, (ids, encoded, mask) = made(), inputs()
     layer.teacher_forcing.assign(0.0)
     fed = forced(layer, ids, encoded, mask, training=True)
@@ -62,8 +62,8 @@ def test_without_given_tokens_it_hears_itself():
     )
 
 
-def test_half_of_the_tokens_are_given():
-    """Each draws its own coin: which were given is seen in the logits that follow."""
+def test_half_of_the_inputs_are_target_tokens():
+    """Check the logits after each token, which is drawn separately."""
     layer = made(seed=1)
     layer.teacher_forcing.assign(0.5)
     ids = np.random.default_rng(2).integers(1, V, (400, 2))
@@ -71,11 +71,11 @@ def test_half_of_the_tokens_are_given():
     logits = np.asarray(layer(ids, encoded, training=True))
     plain = np.asarray(layer(ids, encoded))
     np.testing.assert_allclose(logits[:, 0], plain[:, 0], atol=1e-5)
-    given = np.isclose(logits[:, 1], plain[:, 1], atol=1e-5).all(axis=1)
-    assert 140 < given.sum() < 260
+    is_target = np.isclose(logits[:, 1], plain[:, 1], atol=1e-5).all(axis=1)
+    assert 140 < is_target.sum() < 260
 
 
-def test_drawn_tokens_have_their_probabilities():
+def test_sampled_tokens_follow_their_probabilities():
     logits = np.log(np.array([0.5, 0.1, 0.2, 0.7], "float32"))  # the first is padding
     uniform = (np.arange(1000, dtype="float32") + 0.5) / 1000
     ids = predicted_ids(np.broadcast_to(logits, (1000, 4)), uniform)
@@ -94,12 +94,12 @@ def test_every_weight_has_a_gradient(feedback):
         logits = layer(ids, encoded, encoded_mask=mask, training=True)
         return keras.ops.sum(keras.ops.log_softmax(logits)[:, :, 1]) + layer.losses[0]
 
-    _, found = gradients.value_and_gradients(loss, variables=layer.trainable_weights)
-    for weight, gradient in zip(layer.trainable_weights, found, strict=True):
+    _, computed = gradients.value_and_gradients(loss, variables=layer.trainable_weights)
+    for weight, gradient in zip(layer.trainable_weights, computed, strict=True):
         assert np.any(np.asarray(gradient)), weight.path
 
 
-def test_without_feedback_there_is_nothing_to_schedule():
+def test_without_feedback_there_is_no_teacher_forcing_weight():
     layer = made(feedback=None)
     assert layer.teacher_forcing is None
     ids, encoded, mask = inputs()

@@ -1,9 +1,7 @@
-"""Models as version 0.1.0 of November 2026 saved them, and what they answered.
+"""Saves models of version 0.1.0 of November 2026, with their inputs and outputs.
 
-Later versions must load these files. Run this once, with the version to be remembered:
-`python -m tests.saved.make`. Do not write a file again: made anew by a later version, it tests
-nothing. (Two were loaded and saved once more before the first release, without the argument
-`kernel` that no released version has. Their weights and answers are the same.)
+Later versions must load these files. They are written once, by `python -m tests.saved.make`. Do not
+write a file again: saved by a later version, it no longer tests anything.
 """
 
 import pathlib
@@ -19,7 +17,7 @@ WIDTH, HEADS = 16, 4
 
 
 def every_layer():
-    """Each attention layer, and most of the parts, one after the other on features."""
+    """Build a model of every attention layer and most parts, one after the other."""
     x = inputs = keras.Input((6, WIDTH), name="features")
     common = {"num_heads": HEADS, "key_dim": 4}
     for layer in (
@@ -69,14 +67,14 @@ def every_layer():
 
 
 def translator():
-    """A recurrent one, whose decoder attends, on ids of two languages."""
+    """Build a recurrent translator whose decoder attends to the source."""
     return ka.models.seq2seq_recurrent(
         30, 25, hidden_dim=WIDTH, embedding_dim=8, num_layers=1, attention="luong"
     )
 
 
 def writer():
-    """A language model of blocks that share keys and values, and count by rotation."""
+    """Build a language model with grouped-query attention and rotary positions."""
     return make_writer(
         40,
         2,
@@ -102,16 +100,16 @@ def main():
         for variable in model.weights:
             if variable.dtype == "float32":
                 variable.assign(variable + 0.05 * random.normal(size=variable.shape))
-        given = [
+        arrays = [
             random.integers(1, 25, (2, 6)).astype("int32")
             if x.dtype == "int32"
             else random.normal(size=(2, *x.shape[1:])).astype("float32")
             for x in model.inputs
         ]
-        for x in given:
+        for x in arrays:
             if x.dtype == "int32":
                 x[0, -2:] = 0  # padding
-        named = dict(zip(map(_name, model.inputs), given, strict=True))
+        named = dict(zip(map(_name, model.inputs), arrays, strict=True))
         model.save(HERE / f"{name}.keras")
         answer = keras.ops.convert_to_numpy(model(named))
         np.savez_compressed(HERE / f"{name}.npz", answer=answer, **named)

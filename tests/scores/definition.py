@@ -1,4 +1,4 @@
-"""A score by its definition: a rule for one query, one key and one head, asked about every pair."""
+"""A score by its definition: a rule for one query, one key and one head."""
 
 import keras
 import numpy as np
@@ -6,7 +6,7 @@ from keras import ops
 
 B, N, T, S, H = 2, 3, 5, 7, 11
 DTYPES = ("float32", "float16", "bfloat16")
-# What a number of each dtype may be off by, as a part of the largest score.
+# The tolerance for each dtype, relative to the largest score.
 RESOLUTION = {"float32": 1e-6, "float16": 4e-3, "bfloat16": 3e-2}
 
 
@@ -22,7 +22,7 @@ def array(x):
 
 
 def with_weights(score, query, key):
-    """Draws the weights of a score, if it has any."""
+    """Draw the weights of a score, if any."""
     if isinstance(score, keras.layers.Layer):
         score.build(tuple(query.shape), tuple(key.shape))
         random = np.random.default_rng(1)
@@ -32,7 +32,7 @@ def with_weights(score, query, key):
 
 
 def table(rule, query, key):
-    """`rule(q, k, n)` for all b, n, t, s."""
+    """Compute `rule(q, k, n)` for all b, n, t, s."""
     query, key = array(query), array(key)
     result = np.zeros((query.shape[0], query.shape[2], query.shape[1], key.shape[1]))
     for b, n, t, s in np.ndindex(*result.shape):
@@ -41,7 +41,7 @@ def table(rule, query, key):
 
 
 def assert_is(make, rule_of, key_width=H):
-    """`make()`, in every dtype, scores every pair as `rule_of(score)(q, k, n)` does."""
+    """Compare `make()` with `rule_of(score)(q, k, n)` for every pair, in every dtype."""
     for dtype in DTYPES:
         query, key = tensors(key_width, dtype=dtype)
         with Policy(dtype):
@@ -55,7 +55,7 @@ def assert_is(make, rule_of, key_width=H):
 
 
 class Policy:
-    """Layers made inside compute in `dtype`, with weights in float32."""
+    """Sets a policy that computes in `dtype`, with weights in float32."""
 
     def __init__(self, dtype):
         self.name = dtype if dtype == "float32" else f"mixed_{dtype}"
@@ -69,7 +69,7 @@ class Policy:
 
 
 def assert_fold_is_call(score, key_width=H):
-    """`scale · query' · key'` is the score, also for two queries' heads to one of the key's."""
+    """Compare `scale · query' · key'` with the score, also for two query heads and one key head."""
     query, key = tensors(key_width)
     with_weights(score, query, key)
     folded_query, folded_key, scale = score.fold(query, key)
@@ -86,7 +86,7 @@ def assert_fold_is_call(score, key_width=H):
 
 
 def gradients(function, *inputs):
-    """The value of `function` and its gradient by each input, or weight, in a traced graph."""
+    """Return the value of `function` and its gradients for inputs or weights, in a traced graph."""
     import tensorflow as tf
 
     inputs = [getattr(x, "value", x) for x in inputs]

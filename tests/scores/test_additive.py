@@ -17,13 +17,13 @@ from tests.scores.definition import B, N, S, T
 
 
 def rule_of(score):
-    """Bahdanau et al., 2015, appendix A.1.2."""
+    """Return the rule of Bahdanau et al. (2015, appendix A.1.2)."""
     query_kernel, key_kernel, vector = map(definition.array, score.weights)
     return lambda q, k, n: vector[n] @ np.tanh(q @ query_kernel[n] + k @ key_kernel[n])
 
 
 @pytest.mark.parametrize("units, key_width", [(None, 11), (5, 13), (8, 11), (19, 13)])
-def test_definition(units, key_width):
+def test_additive_equals_the_definition(units, key_width):
     definition.assert_is(lambda: scores.Additive(units), rule_of, key_width)
 
 
@@ -34,7 +34,7 @@ def test_units_default_to_the_width_of_the_query():
     assert [w.name for w in score.weights] == ["query_kernel", "key_kernel", "vector"]
 
 
-def test_errors():
+def test_additive_errors():
     with pytest.raises(ValueError, match=r"Additive\(units=2.5\)"):
         scores.Additive(units=2.5)
 
@@ -43,7 +43,7 @@ ACTIVATIONS = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, 0)}
 
 
 def concat_rule_of(score):
-    """Luong et al., 2015, section 3.1: the matrix meets query and key side by side."""
+    """Return the rule of Luong et al. (2015, section 3.1): a matrix times [query, key]."""
     kernel, vector = definition.array(score.kernel), definition.array(score.vector)
     activation = ACTIVATIONS[score.activation.__name__]
     return lambda q, k, n: vector[n] @ activation(np.concatenate([q, k]) @ kernel[n])
@@ -51,7 +51,7 @@ def concat_rule_of(score):
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("units, key_width", [(None, 11), (19, 13)])
-def test_concat_definition(activation, units, key_width):
+def test_concat_equals_the_definition(activation, units, key_width):
     definition.assert_is(
         lambda: scores.Concat(units=units, activation=activation), concat_rule_of, key_width
     )
@@ -68,7 +68,7 @@ def cube(x):
     return x * x * x
 
 
-def test_a_function_of_the_users_is_saved():
+def test_a_users_activation_is_saved():
     score = scores.Concat(activation=cube)
     again = scores.get(keras.saving.serialize_keras_object(score))
     assert again.activation is cube
@@ -91,7 +91,7 @@ def operands(units=UNITS):
 
 
 def plain(query, key, vector, activation):
-    """All pairs and units at once."""
+    """Sum all pairs and units at once."""
     together = activation(ops.expand_dims(query, 4) + ops.expand_dims(key, 3))
     return ops.einsum("nu,bnuts->bnts", vector, together)
 
@@ -106,7 +106,7 @@ def with_gradients(function, activation, arrays):
 
 @pytest.mark.parametrize("compiled", quick(["eager", "graph", "xla"], "eager"))
 @pytest.mark.parametrize("units", [1, UNITS_AT_ONCE, UNITS_AT_ONCE + 3, UNITS])
-def test_values_and_gradients(units, compiled):
+def test_sums_over_units_have_exact_values_and_gradients(units, compiled):
     activation, arrays = keras.activations.tanh, operands(units)
 
     def run(*arrays):
@@ -119,21 +119,21 @@ def test_values_and_gradients(units, compiled):
         np.testing.assert_allclose(ours, theirs, atol=2e-5)
 
 
-def test_any_activation_has_its_gradient():
+def test_every_activation_has_its_gradient():
     expected = with_gradients(plain, keras.activations.softplus, operands())
-    found = with_gradients(sum_over_units, keras.activations.softplus, operands())
-    for ours, theirs in zip(found, expected, strict=True):
+    results = with_gradients(sum_over_units, keras.activations.softplus, operands())
+    for ours, theirs in zip(results, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=2e-5)
 
 
 def graphs(function, arrays):
-    """The graph of `function` and of every loop and function in it."""
-    found, waiting = [], [tf.function(function, autograph=False).get_concrete_function(*arrays)]
+    """Return the graphs of `function` and of every loop and function in it."""
+    results, waiting = [], [tf.function(function, autograph=False).get_concrete_function(*arrays)]
     while waiting:
         graph = waiting.pop().graph
-        found.append(graph)
+        results.append(graph)
         waiting += [f for f in graph._functions.values() if hasattr(f, "graph")]
-    return found
+    return results
 
 
 def sizes(graph):
@@ -146,27 +146,27 @@ def sizes(graph):
 
 
 def test_no_tensor_holds_more_than_a_few_units():
-    """Forward or backward; and what the forward loop keeps for the other has no pairs at all."""
+    """Check both passes. The forward loop must store no pairs for the backward one."""
 
     def run(*arrays):
         return with_gradients(sum_over_units, keras.activations.softplus, list(arrays))
 
-    found = graphs(run, operands())
-    loops = [g for g in found if "while" in g.name and "body" in g.name]
-    assert len(loops) >= 2  # one forward, one backward
-    assert max(size for g in found for size in sizes(g)) <= B * N * T * S * UNITS_AT_ONCE
-    kept = [
+    all_graphs = graphs(run, operands())
+    loops = [g for g in all_graphs if "while" in g.name and "body" in g.name]
+    assert len(loops) >= 2  # one forward and one backward
+    assert max(size for g in all_graphs for size in sizes(g)) <= B * N * T * S * UNITS_AT_ONCE
+    stored = [
         math.prod(op.inputs[1].shape)
         for g in loops
         for op in g.get_operations()
         if op.type == "TensorListPushBack"
     ]
-    assert kept and max(kept) <= B * N * UNITS_AT_ONCE * max(T, S)
+    assert stored and max(stored) <= B * N * UNITS_AT_ONCE * max(T, S)
 
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """As if the small tensors of tests were worth compiling for."""
+    """Let the small tensors of tests count as worth compiling."""
     monkeypatch.setattr(additive_tensorflow, "LEAST_TANHS", 0)
 
 
@@ -180,10 +180,10 @@ def test_tanh_is_compiled_and_holds_a_slice_of_queries(compiled):
     def run(*arrays):
         return with_gradients(sum_over_units, keras.activations.tanh, list(arrays))
 
-    found = graphs(run, arrays)
-    calls = [op for op in found[0].get_operations() if "_XlaMustCompile" in op.node_def.attr]
+    all_graphs = graphs(run, arrays)
+    calls = [op for op in all_graphs[0].get_operations() if "_XlaMustCompile" in op.node_def.attr]
     assert len(calls) == 2 * min(os.cpu_count(), length // rows)  # forward and backward
-    assert max(size for g in found for size in sizes(g)) <= B * N * UNITS * rows * S
+    assert max(size for g in all_graphs for size in sizes(g)) <= B * N * UNITS * rows * S
     expected = with_gradients(plain, keras.activations.tanh, arrays)
     for ours, theirs in zip(tf.function(run)(*arrays), expected, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=5e-5, rtol=1e-5)
@@ -192,7 +192,7 @@ def test_tanh_is_compiled_and_holds_a_slice_of_queries(compiled):
 @pytest.mark.slow
 @pytest.mark.parametrize("offset", [0.0, 15.0, 25.0, 200.0, -3e4])
 def test_tanh_of_large_numbers_that_cancel(compiled, offset):
-    """e^2a overflows from a = 44; the sum may be small all the same."""
+    """Use a and b with a small sum, though e^2a overflows from a = 44."""
     query, key, vector = operands()
 
     def run(*arrays):

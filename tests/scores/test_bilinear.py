@@ -11,16 +11,16 @@ def rule_of(score):
 
 
 @pytest.mark.parametrize("key_width", [11, 13])
-def test_definition(key_width):
+def test_bilinear_equals_the_definition(key_width):
     definition.assert_is(scores.Bilinear, rule_of, key_width)
 
 
 @pytest.mark.parametrize("key_width", [11, 13])
-def test_fold(key_width):
+def test_fold_equals_the_call(key_width):
     definition.assert_fold_is_call(scores.Bilinear(), key_width)
 
 
-def test_fold_makes_the_weights():
+def test_fold_builds_the_weights():
     query, key = definition.tensors(key_width=13)
     score = scores.Bilinear()
     score.fold(query, key)
@@ -30,14 +30,14 @@ def test_fold_makes_the_weights():
 @pytest.mark.parametrize("name, least", [("bilinear", 0.7), ("concat", 0.3), ("additive", 0.3)])
 @pytest.mark.parametrize("heads", [2, 16])
 def test_scores_start_with_variance_near_one(name, least, heads):
-    """At any number of heads: Keras's own initializers would count them into the fan."""
+    """Check several numbers of heads, which Keras's initializers would count in the fan."""
     random = np.random.default_rng(0)
     query = random.normal(size=(2, 32, heads, 64)).astype("float32")
     key = random.normal(size=(2, 32, heads, 48)).astype("float32")
     assert least < np.var(scores.get(name)(query, key)) < 1.4
 
 
-def test_kernel_initializer():
+def test_the_kernel_initializer_is_used():
     score = scores.Bilinear(kernel_initializer="ones")
     score(*definition.tensors())
     assert np.all(score.kernel == 1)

@@ -11,7 +11,7 @@ from tests.scores.definition import H, N, S, T
 
 
 def rule_of(score):
-    """Swin Transformer V2, equation 2, with its bound on the scale."""
+    """Return the rule of equation 2 of Swin Transformer V2, with the bound of its scale."""
     log_scale = definition.array(score.log_scale) if score.learned else [math.log(score.scale)] * N
 
     def rule(q, k, n):
@@ -24,23 +24,23 @@ def rule_of(score):
 @pytest.mark.parametrize(
     "options", [{}, {"max_scale": 1.2, "scale": 1.1}, {"learned": False, "scale": 7.0}], ids=str
 )
-def test_definition(options):
+def test_cosine_equals_the_definition(options):
     definition.assert_is(lambda: scores.Cosine(**options), rule_of)
 
 
 @pytest.mark.parametrize("learned", [True, False])
-def test_fold(learned):
+def test_fold_equals_the_call(learned):
     definition.assert_fold_is_call(scores.Cosine(learned=learned))
 
 
-def test_the_scale_starts_where_told_and_is_learned_by_head():
+def test_the_scale_starts_at_its_argument_and_each_head_learns_one():
     score = scores.Cosine(scale=3.0)
     score(*definition.tensors())
     np.testing.assert_allclose(np.exp(score.log_scale), [3.0] * N, rtol=1e-6)
     assert scores.Cosine(learned=False).weights == []
 
 
-def test_the_bound_holds():
+def test_the_scale_never_exceeds_its_bound():
     query, key = definition.tensors()
     score = scores.Cosine()
     score(query, key)
@@ -50,20 +50,20 @@ def test_the_bound_holds():
 
 @pytest.mark.parametrize("dtype", definition.DTYPES)
 def test_zeros_score_zero_with_finite_gradient(dtype):
-    """Padding may be all zeros, and an epsilon that rounds to zero in float16 would give NaN."""
+    """Use zeros, as in padding. An epsilon that rounds to zero in float16 would give NaN."""
     query, key = definition.tensors(dtype=dtype)
     zeros = ops.zeros_like(key)
     with definition.Policy(dtype):
         score = definition.with_weights(scores.Cosine(), query, key)
     assert np.all(definition.array(score(query, zeros)) == 0)
     assert np.all(definition.array(score(zeros, zeros)) == 0)
-    _, found = definition.gradients(lambda: ops.sum(score(query, zeros)), query, zeros)
-    assert all(np.isfinite(definition.array(g)).all() for g in found)
+    _, gradients = definition.gradients(lambda: ops.sum(score(query, zeros)), query, zeros)
+    assert all(np.isfinite(definition.array(g)).all() for g in gradients)
 
 
 @pytest.mark.slow
-def test_short_vectors_are_the_same_in_litert():
-    """Of a plain division the converter makes L2_NORMALIZATION, with an epsilon of its own."""
+def test_short_vectors_give_the_same_scores_in_litert():
+    """Find no L2_NORMALIZATION, which the converter makes from a division, with another epsilon."""
     score = scores.Cosine()
     query, key = (x.numpy() for x in definition.tensors())
     score(query, key)
@@ -75,7 +75,7 @@ def test_short_vectors_are_the_same_in_litert():
         )
 
 
-def test_symbolic_shape():
+def test_the_symbolic_shape():
     assert scores.Cosine().compute_output_shape((None, T, N, H), (None, S, N, H)) == (None, N, T, S)
 
 
@@ -97,5 +97,5 @@ def test_a_kernel_may_fold_a_score_that_is_not_built(make):
     score = make()
     folded_query, folded_key, scale = score.fold(query, key)
     products = ops.einsum("btnh,bsnh->bnts", folded_query, folded_key)
-    found = ops.convert_to_numpy(products) * scale
-    np.testing.assert_allclose(found, ops.convert_to_numpy(score(query, key)), atol=1e-5)
+    result = ops.convert_to_numpy(products) * scale
+    np.testing.assert_allclose(result, ops.convert_to_numpy(score(query, key)), atol=1e-5)

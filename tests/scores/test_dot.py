@@ -4,23 +4,23 @@ from keras_attention import scores
 from tests.scores import definition
 
 
-def test_definition():
+def test_dot_equals_the_definition():
     definition.assert_is(scores.Dot, lambda score: lambda q, k, n: q @ k)
 
 
-def test_fold():
+def test_dot_fold_equals_the_call():
     definition.assert_fold_is_call(scores.Dot())
 
 
-def test_scaled_definition():
+def test_scaled_dot_equals_the_definition():
     definition.assert_is(scores.ScaledDot, lambda score: lambda q, k, n: q @ k / np.sqrt(len(q)))
 
 
-def test_scaled_fold():
+def test_scaled_dot_fold_equals_the_call():
     definition.assert_fold_is_call(scores.ScaledDot())
 
 
 def test_scaling_comes_before_the_product():
-    """q · k = 65536 is over float16's largest number, the score is not."""
+    """Use q · k = 65536, which float16 cannot hold, with a score that it can."""
     query = key = np.full((1, 1, 1, 16384), 2.0, "float16")
     assert scores.ScaledDot()(query, key) == 512

@@ -1,4 +1,4 @@
-"""Names, configs, and what is refused."""
+"""Names, configs and errors of `scores.get`."""
 
 import keras
 import numpy as np
@@ -24,7 +24,7 @@ def test_there_is_an_example_of_every_score():
 
 
 @pytest.mark.parametrize("score", EXAMPLES, ids=lambda score: type(score).__name__)
-def test_by_itself_and_by_config(score):
+def test_get_by_object_and_config(score):
     assert scores.get(score) is score
     config = score.get_config()
     for written in (
@@ -36,7 +36,7 @@ def test_by_itself_and_by_config(score):
 
 
 @pytest.mark.parametrize("score", EXAMPLES, ids=lambda score: type(score).__name__)
-def test_a_model_comes_back_with_its_weights(score, tmp_path):
+def test_a_model_is_loaded_with_its_weights(score, tmp_path):
     query, key = definition.tensors()
     definition.with_weights(score, query, key)
     inputs = [keras.Input((None, *x.shape[2:])) for x in (query, key)]
@@ -48,20 +48,20 @@ def test_a_model_comes_back_with_its_weights(score, tmp_path):
 
 
 @pytest.mark.parametrize("name, cls", scores.NAMES.items())
-def test_by_name(name, cls):
+def test_get_by_name(name, cls):
     assert type(scores.get(name)) is cls
     assert type(scores.get(cls.__name__)) is cls
 
 
-def test_a_name_takes_the_policy_given_with_it():
+def test_get_passes_the_policy_to_a_score_by_name():
     assert scores.get("additive", dtype="mixed_bfloat16").compute_dtype == "bfloat16"
 
 
-def test_none_is_none():
+def test_get_none():
     assert scores.get(None) is None
 
 
-def test_unknown_names_and_keys():
+def test_unknown_names_and_keys_are_errors():
     with pytest.raises(ValueError, match="'scaled_cot'.*dot, scaled_dot, cosine"):
         scores.get("scaled_cot")
     with pytest.raises(ValueError, match="class_name='Cot'.*dot, scaled_dot"):

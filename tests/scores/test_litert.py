@@ -6,12 +6,12 @@ from tests.scores import definition
 
 litert = pytest.importorskip("tests.litert", reason="needs tensorflow and ai-edge-litert")
 
-# The contract exports each of them, too, inside of attention.
+# The contract also exports each score inside of attention.
 pytestmark = pytest.mark.slow
 
 
-def test_every_score():
-    """All in one file: converting takes about as long for one as for all."""
+def test_every_score_exports():
+    """Convert all in one file, which takes about as long as one."""
     query, key = (x.numpy() for x in definition.tensors())
     parts = {name: scores.get(name) for name in scores.NAMES}
     parts["additive in slices"] = scores.Additive(units=19)

@@ -1,4 +1,4 @@
-"""Tiny checkpoints with the files that stand beside weights: tokenizers, settings of pictures."""
+"""Tiny checkpoints with tokenizers and picture settings beside the weights."""
 
 import io
 import json
@@ -12,15 +12,15 @@ TEXT = "the cat sat on the mat. a dog sat on a cat. "
 
 
 def copy_checkpoint(name, folder, **config):
-    """The files of a checkpoint, with changes of its `config.json`."""
+    """Copy a checkpoint, with changes of its `config.json`."""
     shutil.copytree(FOLDER / name, folder)
-    said = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(said | config))
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(settings | config))
     return folder
 
 
 def write_byte_bpe(folder, *special, last=(), text=TEXT, post_processor=None):
-    """A `tokenizer.json` of bytes: special tokens first, and those in `last` up to the last id."""
+    """Write a `tokenizer.json` of byte BPE. Special tokens come first, and those of `last` last."""
     tokenizers = pytest.importorskip("tokenizers")
     merges = [("t", "h"), ("th", "e"), ("a", "t"), ("o", "n"), ("Ġ", "the"), ("c", "at")]
     bytes_of_letters = text.replace(" ", "Ġ").replace("é", "Ã©")
@@ -40,12 +40,12 @@ def write_byte_bpe(folder, *special, last=(), text=TEXT, post_processor=None):
 
 
 def make_gpt2(folder, **config):
-    """Every id is a token, and the last one ends texts."""
+    """Make a GPT-2 whose ids are all tokens. The last one ends texts."""
     return write_byte_bpe(copy_checkpoint("gpt2", folder, **config), last=["<|endoftext|>"])
 
 
 def make_llama(folder, **generation):
-    """A text begins with `<s>`; several ids end one."""
+    """Make a Llama whose texts begin with `<s>` and end with one of several ids."""
     copy_checkpoint("llama-2", folder)
     (folder / "generation_config.json").write_text(
         json.dumps({"eos_token_id": [2, 5], **generation})
@@ -119,9 +119,9 @@ def make_marian(folder, **config):
 
 
 def make_pictures(name, folder, processing=(), **config):
-    """A checkpoint of images with a `preprocessor_config.json`."""
+    """Make a checkpoint of images with a `preprocessor_config.json`."""
     copy_checkpoint(name, folder, **config)
-    said = {
+    settings = {
         "do_resize": True,
         "size": {"height": 12, "width": 12},
         "resample": 2,
@@ -132,6 +132,6 @@ def make_pictures(name, folder, processing=(), **config):
         "image_std": [0.2, 0.25, 0.5],
         "image_processor_type": "ViTImageProcessor",
     }
-    said |= dict(processing)
-    (folder / "preprocessor_config.json").write_text(json.dumps(said))
+    settings |= dict(processing)
+    (folder / "preprocessor_config.json").write_text(json.dumps(settings))
     return folder

@@ -1,10 +1,10 @@
-"""What training says when it ends far from done."""
+"""Advice after a training that could have been better."""
 
 import types
 
 import pytest
 
-from keras_attention.tasks.advice import advise
+from keras_attention.tasks.fitting import advise
 from keras_attention.tasks.recipes import Recipe
 
 RECIPE = dict(model={"dropout": 0.5}, epochs=8, batch_size=8, learning_rate=0.01)
@@ -32,19 +32,20 @@ def ask(train, dev, lower_is_better=False, **options):
         (0.99, RISING, {}, None),
         (0.82, FLAT[:6], {"minutes": 3.0}, None),
         (0.7, [0.8], {}, "dropout="),
+        (0.7, [0.8, 1.0], {"epochs": 2}, None),
     ],
 )
-def test_it_names_the_option_that_helps(train, dev, options, named):
-    found = ask(train, dev, **options)
-    assert (found is None) if named is None else found.split(named)[0] and named in found
+def test_advice_names_the_option_that_helps(train, dev, options, named):
+    advice = ask(train, dev, **options)
+    assert (advice is None) if named is None else advice.split(named)[0] and named in advice
 
 
-def test_of_a_score_that_falls_only_the_minutes_are_known():
+def test_falling_score_gets_advice_only_about_minutes():
     falling = [9.0, 7.0, 5.0]
     assert "minutes=" in ask(8.0, falling, lower_is_better=True, minutes=1.0)
     assert ask(8.0, falling, lower_is_better=True, epochs=3) is None
     assert ask(8.0, falling[::-1], lower_is_better=True, minutes=1.0) is None
 
 
-def test_without_an_epoch_there_is_nothing_to_say():
+def test_no_advice_without_an_epoch():
     assert ask(0.5, []) is None

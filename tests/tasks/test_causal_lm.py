@@ -1,4 +1,4 @@
-"""`CausalLM`: its parts alone, and (slow) all commands on a small run."""
+"""`CausalLM`, and (slow) all commands on a small run."""
 
 import json
 import math
@@ -27,7 +27,7 @@ def make_task(corpus=CORPUS, run=None):
 
 
 class Run:
-    """A model to which every token is as likely, and which writes what it is told to."""
+    """A model with uniform logits that writes given tokens."""
 
     def __init__(self, written=(), max_length=None):
         self.written, self.max_length = written, max_length
@@ -40,7 +40,7 @@ class Run:
         yield from self.written[:number]
 
 
-def test_its_parts(tmp_path):
+def test_preprocessor_batches_and_scores(tmp_path):
     task = make_task()
     assert task.metadata["maximum_length"] == 8
     assert task.metadata["task"] == "causal_language_model"
@@ -67,7 +67,7 @@ def test_causal_lm_refuses_training_texts_that_are_too_short():
         task.make_job("cats", LINE, task.recipe)
 
 
-def test_scores_of_a_model_that_knows_nothing():
+def test_uniform_model_has_the_perplexity_of_its_vocabulary_size():
     task = make_task(ka.data.DataSet(str, LINE, LINE, ""), Run())
     assert task.compute_scores(LINE, "test") == pytest.approx(
         {"loss": math.log(32), "perplexity": 32, "bits_per_character": 5}, abs=1e-5
@@ -88,13 +88,13 @@ def test_show_prints_prompts_with_their_continuations(capsys):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("", {}, "'' holds nothing to go on from"),
+        ("", {}, "'' has no token to continue"),
         (
             "cat",
             {"max_new_tokens": 9},
-            "room for 8 tokens, and the prompt has 3, which leaves 6 to write",
+            "takes 8 tokens, and the prompt has 3, so that 6 can be written",
         ),
-        ("cat", {"top_k": 2}, "top_k=2 is for drawing tokens, and temperature=0"),
+        ("cat", {"top_k": 2}, "top_k=2 is for sampling tokens, and temperature=0"),
     ],
 )
 def test_predict_refuses_empty_or_long_prompts_and_conflicting_options(text, options, message):
@@ -111,7 +111,7 @@ def test_a_vocabulary_of_another_size_is_refused(tmp_path):
         task.predict(["the"])
 
 
-def test_the_lowest_perplexity_is_kept(tmp_path):
+def test_epoch_with_the_lowest_perplexity_is_saved(tmp_path):
     best = KeepBest(tmp_path / "best.weights.h5", "val_perplexity", lower_is_better=True)
     best.set_model(make_task().model)
     for epoch, value in enumerate([5.0, 3.0, 4.0]):
@@ -122,7 +122,7 @@ def test_the_lowest_perplexity_is_kept(tmp_path):
 
 @pytest.mark.slow
 def test_a_temperature_of_zero_reaches_the_task(run, tmp_path):
-    """It equals False, and is none: without it the token would be drawn."""
+    """Check that 0, which equals False, is not dropped. Otherwise the token would be random."""
     make_task().save_to_preset(tmp_path / "model")
     words = ["predict", tmp_path / "model", "the cat", "--max-new-tokens", 6]
     outs = {run(*words, "--temperature", 0)[1] for _ in range(3)}
@@ -130,7 +130,7 @@ def test_a_temperature_of_zero_reaches_the_task(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_every_format_goes_on_alike(run, tmp_path):
+def test_every_format_writes_the_same_continuation(run, tmp_path):
     for part, text in {"train": LINE * 20, "dev": LINE * 2, "test": LINE * 3}.items():
         (tmp_path / f"{part}.txt").write_text(text)
     files = [w for p in ("train", "dev", "test") for w in (f"--{p}", str(tmp_path / f"{p}.txt"))]
@@ -139,9 +139,9 @@ def test_every_format_goes_on_alike(run, tmp_path):
     code, _, _ = run("train", "causal_language_model", *files, "--output", folder, *words, *SMALL)
     assert code == 0
     prompt = ["the cat", "--max-new-tokens", "20", "--seed", "3"]
-    told = {k: run("predict", folder, *prompt, "--with", k) for k in ("keras", "saved_model")}
-    told["litert"] = run("predict", folder, *prompt, "--with", "litert")
-    assert len(set(told.values())) == 1 and told["keras"][1].startswith("the cat")
+    outputs = {k: run("predict", folder, *prompt, "--with", k) for k in ("keras", "saved_model")}
+    outputs["litert"] = run("predict", folder, *prompt, "--with", "litert")
+    assert len(set(outputs.values())) == 1 and outputs["keras"][1].startswith("the cat")
     scores = json.loads((folder / "scores.json").read_text("utf-8"))["test"]
     code, out, _ = run("evaluate", folder, "--file", tmp_path / "test.txt", "--with", "saved_model")
     assert code == 0 and printed(out, "loss") == pytest.approx(scores["keras"]["loss"], abs=1e-3)

@@ -1,4 +1,4 @@
-"""Conversations: a model of dialogues replies to its context, in Python and in the terminal."""
+"""Models of dialogues reply to their context, in Python and in the terminal."""
 
 import io
 import json
@@ -25,7 +25,7 @@ def write_dialogues(path, count, seed=0):
 
 
 def make_dialogues(count, seed):
-    """Of which the last reply needs the first turn."""
+    """Make dialogues whose last reply depends on the first turn."""
     generator, dialogues = random.Random(seed), []
     for _ in range(count):
         city = generator.choice(list(CITIES))
@@ -58,7 +58,7 @@ def test_replies_need_the_context():
 
 
 @pytest.mark.slow
-def test_scores_and_files(new, tmp_path, monkeypatch, capsys):
+def test_exported_files_have_the_scores_of_the_model(new, tmp_path, monkeypatch, capsys):
     task, pairs = new
     scores = task.evaluate(pairs.dev)
     assert list(scores) == ["perplexity", *DIVERSITY]
@@ -73,7 +73,7 @@ def test_scores_and_files(new, tmp_path, monkeypatch, capsys):
 
 
 def converse(folder, kind, monkeypatch, capsys):
-    """Two turns by the command: each gets a reply on a line of its own."""
+    """Run the command with two turns. Each gets a reply on its own line."""
     monkeypatch.setattr(sys, "stdin", io.StringIO("I was in Rome.\n\nReally?\n"))
     capsys.readouterr()
     with pytest.raises(SystemExit) as stop:
@@ -94,7 +94,7 @@ def test_reply_refuses_invalid_turns_and_tasks_without_dialogues(new):
 
 
 @pytest.mark.slow
-def test_a_language_model_converses():
+def test_language_model_replies_to_dialogues():
     data = ka.data.Dialogue.collect(make_dialogues(200, 0), dev_fraction=0)
     task = ka.tasks.CausalLM.from_data(ka.data.join_dialogues(data), max_length=96, **TINY)
     options = dict(epochs=4, steps=60, batch_size=8, learning_rate=0.01, verbose=False)
@@ -103,12 +103,12 @@ def test_a_language_model_converses():
     assert task.reply(["I was in Oslo."], temperature=0, max_new_tokens=3) == "How"
     scores = task.evaluate(ka.data.join_dialogues(data).train[:2000])
     assert scores["perplexity"] < 2 and scores["commonest_reply"] > 0.2
-    # a hundred replies of nine kinds, so that few words are new, and fewer single ones than pairs
+    # a hundred replies of nine kinds, so that few words and pairs are distinct
     assert 0 < scores["distinct_1"] < scores["distinct_2"] < 0.2
 
 
 @pytest.mark.slow
-def test_a_language_model_knows_whether_it_was_trained_on_dialogues(tmp_path):
+def test_saved_language_model_keeps_the_mark_of_dialogues(tmp_path):
     path = write_dialogues(tmp_path / "talk.jsonl", 30)
     read = Source(files={"train": path}).load("causal_language_model")
     assert "dialogues" in read.about and " <turn> How was it? <turn> " in read.train
@@ -116,7 +116,7 @@ def test_a_language_model_knows_whether_it_was_trained_on_dialogues(tmp_path):
     assert re.fullmatch(r"I was in \w+\. <turn>", task.find_example(read))
     assert list(task.evaluate(read.train)) == LANGUAGE_MODEL_SCORES
     assert "distinct_1" not in task.evaluate("How was it? " * 9)  # one turn
-    options = dict(position=ka.positions.Learned(16))  # no place beyond one window
+    options = dict(position=ka.positions.Learned(16))  # fits into one window
     model = ka.models.causal_language_model(len(task.preprocessor.target), **options, **TINY)
     short = ka.tasks.CausalLM(model, task.preprocessor, maximum_length=16, converses=True)
     assert list(short.evaluate(read.train[:300])) == LANGUAGE_MODEL_SCORES
@@ -128,14 +128,14 @@ def test_a_language_model_knows_whether_it_was_trained_on_dialogues(tmp_path):
     other = ka.tasks.CausalLM.from_data(plain, max_length=32, **TINY)
     other.save_to_preset(tmp_path / "goes_on")
     again = ka.tasks.from_preset(tmp_path / "goes_on")
-    with pytest.raises(ValueError, match="is not marked as one of dialogues"):
+    with pytest.raises(ValueError, match="is not marked as a model of dialogues"):
         again.reply(["I was in Oslo."])
     assert "distinct_1" not in again.evaluate(read.train)
     again.fit(read, epochs=1, steps=1, verbose=False)
     assert again.converses
 
 
-def test_a_language_model_takes_no_other_json_lines(tmp_path):
+def test_language_model_refuses_json_lines_without_dialogues(tmp_path):
     talk = write_dialogues(tmp_path / "talk.jsonl", 3)
     texts = {name: tmp_path / name for name in ("a.txt", "b.jsonl", "c.jsonl", "d.yml")}
     texts["a.txt"].write_text("A play.")
@@ -147,7 +147,7 @@ def test_a_language_model_takes_no_other_json_lines(tmp_path):
         ("b.jsonl", {"train": texts["b.jsonl"]}),
         ("c.jsonl", {"train": texts["c.jsonl"]}),
     ):
-        with pytest.raises(ValueError, match=f"{wrong} holds no dialogues: expected JSON lines"):
+        with pytest.raises(ValueError, match=f"{wrong} has no dialogues: expected JSON lines"):
             Source(files=files).load("causal_language_model")
     play = Source(files={"train": texts["d.yml"]}).load("causal_language_model")
     assert play.train.startswith("title")
@@ -159,22 +159,22 @@ def test_files_are_read_with_the_turns_of_the_model(new, tmp_path):
     def read(source):
         return source.load("seq2seq_transformer")
 
-    task, _ = new  # of 2 turns
+    task, _ = new  # trained with 2 turns
     assert read(source).about["turns"] == 3
     assert read(source.like(task.metadata)).about["turns"] == 2
-    assert read(Source.remembered(task.metadata, files=source.files)).about["turns"] == 2
-    wanted = Source(files=source.files, turns=1)
-    assert {pair.source.count("<turn>") for pair in read(wanted).test} == {0}
-    assert wanted.entries["turns"] == 1  # so that no run is resumed with others
-    wanted.check_options("seq2seq_transformer")
-    with pytest.raises(ValueError, match="--turns 1 is settled by the model"):
-        wanted.like(task.metadata)
-    with pytest.raises(ValueError, match="--turns 1 is not for running text"):
-        wanted.check_options("causal_language_model")
+    assert read(Source.from_manifest(task.metadata, files=source.files)).about["turns"] == 2
+    other = Source(files=source.files, turns=1)
+    assert {pair.source.count("<turn>") for pair in read(other).test} == {0}
+    assert other.entries["turns"] == 1  # so that no run is resumed with another number
+    other.check_options("seq2seq_transformer")
+    with pytest.raises(ValueError, match="--turns 1 is fixed by the model"):
+        other.like(task.metadata)
+    with pytest.raises(ValueError, match="--turns 1 does not apply to running text"):
+        other.check_options("causal_language_model")
 
 
 @pytest.mark.sweep
-def test_commands(tmp_path, monkeypatch, capsys):
+def test_commands_train_evaluate_and_predict(tmp_path, monkeypatch, capsys):
     files = []
     for seed, (part, count) in enumerate([("train", 48), ("dev", 4), ("test", 4)]):
         path = write_dialogues(tmp_path / f"{part}.jsonl", count, seed)

@@ -1,4 +1,4 @@
-"""Checkpoints of texts, pictures and speech on the command line: trained, used, exported."""
+"""Commands that train, use and export checkpoints of texts, pictures and speech."""
 
 import json
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
 
 @pytest.mark.sweep
-def test_a_language_model(run, tmp_path):
+def test_commands_for_a_language_model(run, tmp_path):
     folder, out = make_gpt2(tmp_path / "gpt2"), tmp_path / "out"
     (tmp_path / "train.txt").write_text(TEXT * 20)
     files = ["--train", tmp_path / "train.txt", "--test", tmp_path / "train.txt"]
@@ -28,8 +28,8 @@ def test_a_language_model(run, tmp_path):
     code, _, error = run(*command, *options)
     assert code == 0, error
     assert f"Fine-tuned from {folder}" in (out / "README.md").read_text()
-    said = json.loads((out / "manifest.json").read_text())
-    assert said["pretrained"] and said["maximum_length"] == 8
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["pretrained"] and manifest["maximum_length"] == 8
     scores = json.loads((out / "scores.json").read_text())["test"]
     code, printed, _ = run("evaluate", out, "--file", tmp_path / "train.txt")
     assert code == 0 and f"{scores['keras']['perplexity']:.2f}" in printed
@@ -38,13 +38,13 @@ def test_a_language_model(run, tmp_path):
     assert written["keras"][0] == 0 and written["keras"] == written["litert"]
     assert run("export", out, "--quantization", "float16")[0] == 0
     code, _, error = run(*command, "--num-layers", 3, "--output", tmp_path / "x")
-    assert code == 2 and "--num-layers is settled by the model of --from" in error
+    assert code == 2 and "--num-layers is fixed by the model of --from" in error
     code, _, error = run(*command, "--freeze", "all", "--output", tmp_path / "y")
     assert code == 2 and "leaves nothing of causal_language_model to train" in error
 
 
 @pytest.mark.sweep
-def test_an_encoder_decoder(run, tmp_path):
+def test_commands_for_an_encoder_decoder(run, tmp_path):
     folder, out = make_bart(tmp_path / "bart"), tmp_path / "out"
     pairs = "source\ttarget\n" + "the cat\ta dog\na dog\tthe cat\n" * 12
     (tmp_path / "train.tsv").write_text(pairs)
@@ -54,8 +54,8 @@ def test_an_encoder_decoder(run, tmp_path):
     command = ["train", "seq2seq_transformer", "--from", folder, "--output", out, *files]
     code, _, error = run(*command, *options)
     assert code == 0, error
-    said = json.loads((out / "manifest.json").read_text())
-    assert said["preprocessing"]["prefix"] == "on " and said["writing"]["beam"] == 2
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["preprocessing"]["prefix"] == "on " and manifest["writing"]["beam"] == 2
     for kind in ("keras", "litert", "litert-int8"):
         code, printed, _ = run("predict", out, "the cat", "a dog", "--with", kind)
         assert code == 0 and printed.splitlines() == ["a dog", "the cat"]
@@ -64,7 +64,7 @@ def test_an_encoder_decoder(run, tmp_path):
     assert run("export", out, "--batch-size", 1, "--sequence-length", 12)[0] == 0
 
 
-def test_a_masked_language_model(run, tmp_path):
+def test_commands_for_a_masked_language_model(run, tmp_path):
     folder, out = make_bert(tmp_path / "bert"), tmp_path / "out"
     (tmp_path / "train.txt").write_text(TEXT * 20)
     files = ["--train", tmp_path / "train.txt"]
@@ -80,7 +80,7 @@ def test_a_masked_language_model(run, tmp_path):
 
 
 @pytest.mark.sweep
-def test_pictures(run, tmp_path):
+def test_commands_for_a_picture_classifier(run, tmp_path):
     processing = {"size": {"height": 14, "width": 14}, "do_center_crop": True, "crop_size": 12}
     folder, out = make_pictures("vit", tmp_path / "vit", processing=processing), tmp_path / "out"
     pictures = draw_pictures(tmp_path / "pictures", count=20)
@@ -88,11 +88,11 @@ def test_pictures(run, tmp_path):
     options = ["--epochs", 12, "--batch-size", 8, "--learning-rate", 0.01, "--layer-decay", 0.9]
     code, printed, error = run(*command, "--output", out, *options)
     assert code == 0, error
-    assert "the last layer is new, for 2 labels in place of 5" in printed
-    said = json.loads((out / "manifest.json").read_text())
-    assert said["resizing"] == {"interpolation": "bilinear", "size": [14, 14]}
-    assert said["labels"] == ["lying", "standing"] and said["pretrained"]
-    assert np.prod(said["image_size"]) == 144
+    assert "the last layer is new, for 2 labels instead of 5" in printed
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["resizing"] == {"interpolation": "bilinear", "size": [14, 14]}
+    assert manifest["labels"] == ["lying", "standing"] and manifest["pretrained"]
+    assert np.prod(manifest["image_size"]) == 144
     path = pictures / "standing" / "0.png"
     for kind in ("keras", "litert-int8"):
         code, printed, _ = run("predict", out, path, "--top", 1, "--with", kind)
@@ -105,7 +105,7 @@ def test_pictures(run, tmp_path):
 
 
 @pytest.mark.sweep
-def test_recordings(run, tmp_path):
+def test_commands_for_whisper(run, tmp_path):
     soundfile = pytest.importorskip("soundfile")
     texts = ["the cat.", "cat the", "the."]
     for k, sound in enumerate(draw_sounds()):
@@ -120,8 +120,8 @@ def test_recordings(run, tmp_path):
     options = ["--language", "german", "--epochs", 2, "--batch-size", 6, "--learning-rate", 0.01]
     code, _, error = run(*command, *options)
     assert code == 0, error
-    said = json.loads((out / "manifest.json").read_text())
-    assert said["preprocessing"]["language"] == "de" and said["pretrained"]
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["preprocessing"]["language"] == "de" and manifest["pretrained"]
     sounds = [tmp_path / f"{k}.wav" for k in range(3)]
     written = []
     for kind in ("keras", "saved_model", "litert"):
@@ -135,7 +135,7 @@ def test_recordings(run, tmp_path):
     assert code == 2 and "are fixed in an exported file" in error
     code, _, error = run("train", "speech_to_text", "--from", out, "--language", "de", *files,
                          "--output", tmp_path / "x")  # fmt: skip
-    assert code == 2 and "--language is settled by the model of --from" in error
+    assert code == 2 and "--language is fixed by the model of --from" in error
     code, _, error = run("train", "speech_to_text", "--task", "translate", *files,
                          "--output", tmp_path / "y")  # fmt: skip
     assert code == 2 and "task" in error

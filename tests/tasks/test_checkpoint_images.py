@@ -20,7 +20,7 @@ CROPPED = {
 
 
 def draw_pictures(folder, count=12):
-    """Class folders of drawn pictures of several sizes: lying and standing stripes."""
+    """Write class folders of striped pictures of several sizes."""
     random = np.random.default_rng(0)
     for name in ("lying", "standing"):
         (folder / name).mkdir(parents=True)
@@ -46,10 +46,12 @@ def test_the_model_normalizes_pixels_from_0_to_1(name, tmp_path):
     pixels = np.random.default_rng(0).random((2, 12, 12, 3)).astype("float32")
     expected = np.asarray(ka.pretrained.load(folder)(((pixels - MEAN) / STD).astype("float32")))
     np.testing.assert_allclose(task.model(pixels), expected, atol=2e-5)
-    found = task.predict(pixels)
-    assert [one.label for one in found] == [names[str(k)] for k in expected.argmax(-1)]
+    results = task.predict(pixels)
+    assert [one.label for one in results] == [names[str(k)] for k in expected.argmax(-1)]
     assert task.settings["pixels"] == "float32 from 0 to 1, row 0 on top"
-    ka.pretrained.save(task.model, tmp_path / "saved")  # its pixels are normalized outside, again
+    ka.pretrained.save(
+        task.model, tmp_path / "saved"
+    )  # its pixels are normalized outside of the model
     again = ka.pretrained.load(tmp_path / "saved")
     np.testing.assert_allclose(
         again(((pixels - MEAN) / STD).astype("float32")), expected, atol=2e-5
@@ -58,10 +60,10 @@ def test_the_model_normalizes_pixels_from_0_to_1(name, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["vit", "dinov2"])
-def test_pictures_of_another_size_than_the_positions(name, tmp_path):
-    """DINOv2 is trained on 518 pixels, and its preprocessor_config.json cuts 224 out."""
-    said = CROPPED | {"crop_size": {"height": 8, "width": 16}}
-    folder = make_pictures(name, tmp_path / name, processing=said)
+def test_positions_are_resized_to_the_picture_size(name, tmp_path):
+    """Check a size as of DINOv2, which was trained on 518 pixels and crops to 224."""
+    settings = CROPPED | {"crop_size": {"height": 8, "width": 16}}
+    folder = make_pictures(name, tmp_path / name, processing=settings)
     task = ka.tasks.from_preset(folder)
     assert task.preprocessor.image_size == (8, 16)
     pixels = np.random.default_rng(0).random((2, 8, 16, 3)).astype("float32")
@@ -81,9 +83,9 @@ def test_pictures_of_another_size_than_the_positions(name, tmp_path):
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("dinov2-headless", "clip")),
     ],
 )
-def test_without_a_head_there_is_a_new_one(name, tmp_path):
+def test_checkpoint_without_a_head_gets_a_new_one(name, tmp_path):
     folder = make_pictures(name, tmp_path / name)
-    with pytest.raises(ValueError, match="has no head that names pictures: open it with ka.tasks"):
+    with pytest.raises(ValueError, match="no head that classifies images. Open it with ka.tasks"):
         ka.tasks.from_preset(folder)
     task = ka.tasks.ImageClassifier.from_preset(folder)
     light, dark = np.full((12, 12, 12, 3), 220, "uint8"), np.full((12, 12, 12, 3), 30, "uint8")
@@ -97,7 +99,7 @@ def test_without_a_head_there_is_a_new_one(name, tmp_path):
 
 @pytest.mark.slow
 def test_pictures_are_fine_tuned_on_and_the_file_runs_as_in_an_app(tmp_path):
-    """The guide of docs/guides/pretrained.md, on a tiny checkpoint and drawn pictures."""
+    """Follow docs/guides/pretrained-tasks.md with a tiny checkpoint and drawn pictures."""
     folder = make_pictures("vit", tmp_path / "vit", processing=CROPPED)
     task = ka.tasks.ImageClassifier.from_preset(folder)
     assert task.preprocessor.resizing == ka.data.Resizing("bicubic", 16)
@@ -120,9 +122,9 @@ def test_pictures_are_fine_tuned_on_and_the_file_runs_as_in_an_app(tmp_path):
         task.export(preset / "model.tflite", quantization=quantization, batch_size=1)
         file = ka.tasks.from_preset(preset, "litert")
         assert file.preprocessor == task.preprocessor
-        for found, one in zip(file.predict(paths), expected, strict=True):
-            assert found.label == one.label
-            assert found.probability == pytest.approx(one.probability, abs=0.05)
+        for results, one in zip(file.predict(paths), expected, strict=True):
+            assert results.label == one.label
+            assert results.probability == pytest.approx(one.probability, abs=0.05)
         run = ka.export.load(preset / "model.tflite")
         pixels = task.preprocessor(paths[:1])
         assert 0 <= pixels.min() and pixels.max() <= 1 and pixels.dtype == "float32"
@@ -133,7 +135,7 @@ def test_pictures_are_fine_tuned_on_and_the_file_runs_as_in_an_app(tmp_path):
     assert again.predict(paths) == expected
 
 
-def test_pictures_become_what_pillow_makes_of_them(tmp_path):
+def test_resizing_equals_pillow(tmp_path):
     image = pytest.importorskip("PIL.Image")
     path = draw_pictures(tmp_path / "pictures", count=1) / "lying" / "0.png"
     picture = image.open(path)
@@ -143,8 +145,8 @@ def test_pictures_become_what_pillow_makes_of_them(tmp_path):
         size = (16 * width // short, 16 * height // short)
         small = np.asarray(picture.resize(size, kind), "float32") / 255
         top, left = (small.shape[0] - 12) // 2, (small.shape[1] - 12) // 2
-        found = ka.data.read_image(path, 12, "rgb", ka.data.Resizing(name, 16))
-        difference = np.abs(found - small[top : top + 12, left : left + 12])
+        results = ka.data.read_image(path, 12, "rgb", ka.data.Resizing(name, 16))
+        difference = np.abs(results - small[top : top + 12, left : left + 12])
         assert difference.max() < 2.5 / 255 and difference.mean() < 0.6 / 255
 
 
@@ -155,13 +157,13 @@ WRONG = {
     "an unknown filter": ({"resample": 9}, "resample is 9: expected one of 0, 1, 2, 3"),
     "an unknown key": (
         {"crop_pct": 0.9},
-        "says crop_pct=0.9, which no loader of a model of images",
+        "says crop_pct=0.9, a setting that the loader of a model of images",
     ),
     "an unknown key of a size": ({"size": {"longest_edge": 4}}, "size.height is not there"),
     "no mean": ({"image_mean": None}, "image_mean is null: expected numbers"),
     "two means": ({"image_mean": [0.5, 0.5]}, r"pixel_mean=\(0.5, 0.5\)\): expected 3 numbers"),
-    "a crop that is larger": (CROPPED | {"size": {"shortest_edge": 8}}, "have no 12 x 12 in them"),
-    "a crop without a size": ({"do_center_crop": True}, "with do_center_crop crop_size"),
+    "a crop that is larger": (CROPPED | {"size": {"shortest_edge": 8}}, "are smaller than 12 x 12"),
+    "a crop without a size": ({"do_center_crop": True}, "with do_center_crop also crop_size"),
     "a size that patches do not tile": (
         {"size": {"height": 14, "width": 14}},
         r"image_size=\(14, 14\): .* into patches of \(4, 4\) pixels",
@@ -169,15 +171,15 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("said", WRONG)
-def test_settings_of_pictures_that_are_not_done(said, tmp_path):
-    processing, message = WRONG[said]
+@pytest.mark.parametrize("settings", WRONG)
+def test_unsupported_picture_settings_are_refused(settings, tmp_path):
+    processing, message = WRONG[settings]
     folder = make_pictures("vit", tmp_path / "vit", processing=processing)
     with pytest.raises(ValueError, match=message):
         ka.tasks.ImageClassifier.from_preset(folder)
 
 
-def test_settings_of_pictures_that_are_not_there(tmp_path):
+def test_missing_picture_settings_are_refused(tmp_path):
     folder = make_pictures("vit", tmp_path / "vit")
     (folder / "preprocessor_config.json").write_text("[]")
     with pytest.raises(ka.pretrained.CheckpointError, match="preprocessor_config.json is damaged"):
@@ -195,9 +197,9 @@ def test_settings_of_pictures_that_are_not_there(tmp_path):
         (16, "CLIPFeatureExtractor", ka.data.Resizing("bilinear", 16)),
     ],
 )
-def test_sizes_of_older_files(size, kind, expected, tmp_path):
-    """A number alone is a square, and of CLIP the shorter side."""
+def test_size_formats_of_older_files_are_read(size, kind, expected, tmp_path):
+    """Check that a number is the side of a square, or the shorter side for CLIP."""
     crop = {"do_center_crop": True, "crop_size": 12} if size > 12 else {}
-    said = {"size": size, "feature_extractor_type": kind, "image_processor_type": None, **crop}
-    folder = make_pictures("vit", tmp_path / "vit", processing=said)
+    settings = {"size": size, "feature_extractor_type": kind, "image_processor_type": None, **crop}
+    folder = make_pictures("vit", tmp_path / "vit", processing=settings)
     assert ka.tasks.from_preset(folder).preprocessor.resizing == expected

@@ -1,4 +1,4 @@
-"""Checkpoints that write or fill in texts, as tasks: prompts, pairs, masks, presets, files."""
+"""Checkpoints that write texts or fill in masks, as tasks."""
 
 import json
 
@@ -23,14 +23,14 @@ PAIRS = [ka.data.Pair("the cat", "a dog"), ka.data.Pair("a dog", "the cat")] * 8
 
 
 def read_litert(task, folder, **options):
-    """The task of a LiteRT file in a preset that is saved."""
+    """Save a task as a preset, and open its LiteRT file."""
     task.save_to_preset(folder)
     task.export(folder / "model.tflite", **options)
     return ka.tasks.from_preset(folder, "litert")
 
 
 @pytest.mark.slow
-def test_a_language_model_goes_on_with_a_text(tmp_path):
+def test_checkpoint_continues_a_text_like_transformers(tmp_path):
     folder = make_gpt2(tmp_path / "gpt2")
     task = ka.tasks.from_preset(folder)
     assert type(task) is ka.tasks.CausalLM and task.maximum_length == 16  # its positions
@@ -42,7 +42,7 @@ def test_a_language_model_goes_on_with_a_text(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_exported_language_model_goes_on_as_the_model_does(tmp_path):
+def test_exported_language_model_writes_like_the_model(tmp_path):
     task = ka.tasks.from_preset(make_gpt2(tmp_path / "gpt2"))
     file = read_litert(task, tmp_path / "preset")
     options = {"max_new_tokens": 6, "temperature": 0}
@@ -50,7 +50,7 @@ def test_an_exported_language_model_goes_on_as_the_model_does(tmp_path):
     assert file.evaluate(TEXT) == pytest.approx(task.evaluate(TEXT), rel=1e-4)
 
 
-def test_a_character_of_several_tokens_comes_whole(tmp_path):
+def test_stream_yields_whole_characters(tmp_path):
     folder = checkpoint_files.copy_checkpoint("gpt2", tmp_path / "gpt2")
     write_byte_bpe(folder, text="the cé", last=["<|endoftext|>"])
     task = ka.tasks.from_preset(folder)
@@ -63,18 +63,18 @@ def test_a_character_of_several_tokens_comes_whole(tmp_path):
             yield from [first, second, first]
 
     task.runner = Run()
-    assert task.predict(["the"]) == ["theé\ufffd"]  # the last one lacks its second half
+    assert task.predict(["the"]) == ["theé\ufffd"]  # the last character is incomplete
 
 
 @pytest.mark.slow
 def test_id_0_is_a_token_that_an_exported_file_writes(tmp_path):
-    """In GPT-2's vocabulary it is `!`."""
+    """Check id 0, which is `!` in the vocabulary of GPT-2."""
     task = ka.tasks.from_preset(make_gpt2(tmp_path / "gpt2"))
     first = task.preprocessor.tokenizer.pieces([0])[0]
     weights = {v.path: v for v in task.model.weights}
     table = weights["embedding/table/embeddings"]
     rows = np.array(table)
-    rows[0] *= 20  # longer than the others, so that its product with itself is the largest
+    rows[0] *= 20  # a long vector, so that its product with itself is the largest
     table.assign(rows)
     weights["final_norm/gamma"].assign(np.zeros(12))
     weights["final_norm/beta"].assign(rows[0])
@@ -84,7 +84,7 @@ def test_id_0_is_a_token_that_an_exported_file_writes(tmp_path):
 
 
 @pytest.mark.slow
-def test_several_ids_end_a_text_and_one_begins_it(tmp_path):
+def test_llama_text_has_one_begin_id_and_several_end_ids(tmp_path):
     settings = {"do_sample": True, "temperature": 0.6}
     task = ka.tasks.from_preset(make_llama(tmp_path / "llama", **settings))
     assert task.preprocessor.end_token_ids == (2, 5) and task.temperature == 0.6
@@ -122,13 +122,13 @@ def test_a_language_model_is_fine_tuned(tmp_path):
     task.fit(TEXT * 9, epochs=1, lora_rank=2, **common)
     assert not [v for v in task.model.weights if "lora" in v.path]
     assert task.evaluate(TEXT)["perplexity"] < after
-    with pytest.raises(ValueError, match="freeze='all' leaves nothing of causal_language_model"):
+    with pytest.raises(ValueError, match="freeze='all' leaves no weights of causal_language_model"):
         task.fit(TEXT * 9, epochs=1, freeze="all", **common)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["t5", "bart", "marian"])
-def test_an_encoder_decoder_writes_for_a_text(name, tmp_path):
+def test_encoder_decoder_writes_a_text_like_transformers(name, tmp_path):
     folder = getattr(checkpoint_files, f"make_{name}")(tmp_path / name, num_beams=2)
     task = ka.tasks.from_preset(folder)
     assert type(task) is ka.tasks.Seq2SeqLM and task.writing.beam == 2
@@ -154,16 +154,18 @@ def test_an_encoder_decoder_writes_for_a_text(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("said, k", [(said, k) for k, said in enumerate(WRITTEN["bart"])])
-def test_task_follows_generation_config_like_transformers(said, k, tmp_path):
-    """`written.npz` is what transformers writes where `generation_config.json` says so."""
-    folder = checkpoint_files.make_bart(tmp_path / "bart", **said)
-    with np.load(folder / "written.npz") as written, np.load(folder / "expected.npz") as given:
-        expected, sources = written["ids"][k], given["source_ids"]
+@pytest.mark.parametrize(
+    "settings, k", [(settings, k) for k, settings in enumerate(WRITTEN["bart"])]
+)
+def test_task_follows_generation_config_like_transformers(settings, k, tmp_path):
+    """Compare with `written.npz`, the output of transformers with these settings."""
+    folder = checkpoint_files.make_bart(tmp_path / "bart", **settings)
+    with np.load(folder / "written.npz") as written, np.load(folder / "expected.npz") as reference:
+        expected, sources = written["ids"][k], reference["source_ids"]
     task = ka.tasks.Seq2SeqLM.from_preset(folder, max_length=8)
     writing = task.settings["writing"]
     assert writing["forced_bos_token_id"] == 0 and "suppress_tokens" not in writing
-    least = said.get("min_length", 1) - 1  # which counts the first of a decoder too
+    least = settings.get("min_length", 1) - 1  # includes the first token of a decoder
     assert writing.get("min_new_tokens", 0) == least
     task.save_to_preset(tmp_path / "preset")
     again = ka.tasks.from_preset(tmp_path / "preset")
@@ -173,9 +175,9 @@ def test_task_follows_generation_config_like_transformers(said, k, tmp_path):
 
 @pytest.mark.slow
 def test_exported_file_follows_the_generation_config(tmp_path):
-    said = {"suppress_tokens": [18, 14], "begin_suppress_tokens": [4]}
-    said |= {"min_length": 6, "no_repeat_ngram_size": 2}
-    folder = checkpoint_files.make_bart(tmp_path / "bart", forced_bos_token_id=0, **said)
+    settings = {"suppress_tokens": [18, 14], "begin_suppress_tokens": [4]}
+    settings |= {"min_length": 6, "no_repeat_ngram_size": 2}
+    folder = checkpoint_files.make_bart(tmp_path / "bart", forced_bos_token_id=0, **settings)
     task = ka.tasks.Seq2SeqLM.from_preset(folder, max_length=8)
     assert task.settings["writing"].items() >= {"forced_bos_token_id": 0}.items()
     assert task.writing.suppress_tokens == (18, 14) and task.writing.begin_suppress_tokens == (4,)
@@ -190,7 +192,7 @@ def test_exported_file_follows_the_generation_config(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sampled(["bart", "marian"]))
-def test_pairs_are_learnt_and_go_into_a_file(name, tmp_path):
+def test_fine_tuned_encoder_decoder_is_exported(name, tmp_path):
     folder = getattr(checkpoint_files, f"make_{name}")(tmp_path / name)
     options = {"score": "exact_match", "max_length": 12}
     task = ka.tasks.Seq2SeqLM.from_preset(folder, **options)
@@ -203,7 +205,7 @@ def test_pairs_are_learnt_and_go_into_a_file(name, tmp_path):
     assert again.evaluate(PAIRS[:2]) == {"exact_match": 1.0}
 
 
-def test_a_prefix_stands_in_front_of_every_source(tmp_path):
+def test_prefix_is_put_before_every_source(tmp_path):
     folder = checkpoint_files.make_t5(tmp_path / "t5")
     task = ka.tasks.Seq2SeqLM.from_preset(folder, prefix="the mat: ", beam=3)
     tokenizer = ka.pretrained.tokenizer(folder)
@@ -211,8 +213,10 @@ def test_a_prefix_stands_in_front_of_every_source(tmp_path):
     assert task.writing.beam == 3
     short = ka.tasks.Seq2SeqLM.from_preset(folder, max_length=4)
     pairs = [ka.data.Pair("the cat sat on the mat. a dog sat", "a"), ka.data.Pair("a", TEXT)]
-    (inputs, _), *others = short.make_training_batches(pairs, short.recipe)  # targets alone count
-    assert not others and inputs["source_ids"].shape[0] == 1 and inputs["source_ids"].shape[1] > 4
+    (inputs, _), *remaining = short.make_training_batches(pairs, short.recipe)  # only targets count
+    assert (
+        not remaining and inputs["source_ids"].shape[0] == 1 and inputs["source_ids"].shape[1] > 4
+    )
     assert short.describe_data(ka.data.Pair.collect(pairs, dev_fraction=0)) == (
         "1 pairs of more than 4 tokens were not trained on",
     )
@@ -236,7 +240,7 @@ def test_parts_of_an_encoder_decoder_are_trained(tmp_path):
 
 
 @pytest.mark.parametrize("make, mask", [(make_bert, "[MASK]"), (make_roberta, "<mask>")])
-def test_a_masked_token_is_named(make, mask, tmp_path):
+def test_masked_token_is_predicted(make, mask, tmp_path):
     folder = make(tmp_path / "checkpoint")
     task = ka.tasks.from_preset(folder)
     assert type(task) is ka.tasks.MaskedLM
@@ -249,14 +253,14 @@ def test_a_masked_token_is_named(make, mask, tmp_path):
     logits[[i for i in range(31) if i in tokenizer.special_ids or i >= len(tokenizer)]] = -np.inf
     shares = np.exp(logits) / np.exp(logits).sum()
     best = np.argsort(-shares)[:3]
-    ((found,),) = task.predict([f"the{mask} sat"], top=3)
-    assert [one.token for one in found] == tokenizer.pieces(best)
-    np.testing.assert_allclose([one.probability for one in found], shares[best], rtol=1e-4)
+    ((results,),) = task.predict([f"the{mask} sat"], top=3)
+    assert [one.token for one in results] == tokenizer.pieces(best)
+    np.testing.assert_allclose([one.probability for one in results], shares[best], rtol=1e-4)
     assert task.predict(["the[MASK] sat"], top=3) == task.predict([f"the{mask} sat"], top=3)
     assert len(task.attention(f"the{mask} sat").keys) == len(ids)
 
 
-def test_windows_of_a_text_have_the_special_tokens_around_them(tmp_path):
+def test_windows_have_special_tokens_around_them(tmp_path):
     task = ka.tasks.MaskedLM.from_preset(make_bert(tmp_path / "bert"), max_length=8)
     (inputs, labels), *_ = task.make_batches(TEXT, "test")
     ids = inputs["token_ids"].numpy()
@@ -277,20 +281,24 @@ def test_a_masked_model_is_fine_tuned(tmp_path):
     task.fit(TEXT * 9, epochs=1, freeze="all", **common)
     task.fit(TEXT * 9, epochs=1, lora_rank=1, layer_decay=0.8, **common)
     file = read_litert(task, tmp_path / "preset", batch_size=1, sequence_length=8)
-    ((found, *_),) = file.predict(["the [MASK] sat"])[0]
+    ((results, *_),) = file.predict(["the [MASK] sat"])[0]
     ((expected, *_),) = task.predict(["the [MASK] sat"])[0]
-    assert found.token == expected.token
-    assert found.probability == pytest.approx(expected.probability, rel=1e-3)
+    assert results.token == expected.token
+    assert results.probability == pytest.approx(expected.probability, rel=1e-3)
 
 
 @pytest.mark.parametrize(
     "name, task_class, message",
     [
-        ("bert-texts", "MaskedLM", "is a text_classifier, and a MaskedLM is made of a masked_la"),
-        ("t5", "CausalLM", "is a encoder_decoder, and a CausalLM is made of a causal_language_"),
-        ("gpt2", "Seq2SeqLM", "is a causal_language_model, and a Seq2SeqLM is made of a encoder"),
-        ("gpt2", "TextClassifier", "is a causal_language_model, and a TextClassifier is made of"),
-        ("vit", "TextClassifier", "is a vision_transformer, and a TextClassifier is made of a te"),
+        ("bert-texts", "MaskedLM", "is a text_classifier, and a MaskedLM is made from a masked_la"),
+        ("t5", "CausalLM", "is a encoder_decoder, and a CausalLM is made from a causal_language_"),
+        ("gpt2", "Seq2SeqLM", "is a causal_language_model, and a Seq2SeqLM is made from a encoder"),
+        ("gpt2", "TextClassifier", "is a causal_language_model, and a TextClassifier is made from"),
+        (
+            "vit",
+            "TextClassifier",
+            "is a vision_transformer, and a TextClassifier is made from a",
+        ),
     ],
 )
 def test_a_checkpoint_of_another_kind_is_refused(name, task_class, message):
@@ -298,16 +306,16 @@ def test_a_checkpoint_of_another_kind_is_refused(name, task_class, message):
         getattr(ka.tasks, task_class).from_preset(checkpoint_files.FOLDER / name)
 
 
-def test_options_that_are_not_of_the_task(tmp_path):
+def test_options_of_another_task_are_refused(tmp_path):
     folder = make_gpt2(tmp_path / "gpt2")
-    with pytest.raises(ValueError, match="prefix= is no option of a CausalLM .*: expected some of"):
+    with pytest.raises(ValueError, match="prefix= is not an option of a CausalLM .*: expected"):
         ka.tasks.CausalLM.from_preset(folder, prefix="a")
     with pytest.raises(ValueError, match="max_length= is for checkpoints of Hugging Face, and"):
         ka.tasks.CausalLM.from_preset(tmp_path / "none", max_length=4)
 
 
 @pytest.mark.parametrize(
-    "said, message",
+    "settings, message",
     [
         (
             {"eos_token_id": None},
@@ -329,17 +337,17 @@ def test_options_that_are_not_of_the_task(tmp_path):
         ),
         (
             {"eos_token_id": 3, "min_length": 4},
-            "says min_new_tokens=4, which a CausalLM does not keep to",
+            "sets min_new_tokens=4, which a CausalLM cannot apply",
         ),
         (
             {"eos_token_id": 3, "begin_suppress_tokens": [5]},
-            r"says begin_suppress_tokens=\(5,\), which a CausalLM does not keep to",
+            r"sets begin_suppress_tokens=\(5,\), which a CausalLM cannot apply",
         ),
         ([], "generation_config.json is damaged: expected a JSON object"),
     ],
 )
-def test_settings_of_writing_that_are_none(said, message, tmp_path):
+def test_invalid_generation_settings_are_refused(settings, message, tmp_path):
     folder = make_gpt2(tmp_path / "gpt2", eos_token_id=None)
-    (folder / "generation_config.json").write_text(json.dumps(said))
+    (folder / "generation_config.json").write_text(json.dumps(settings))
     with pytest.raises(ValueError, match=message):
         ka.tasks.from_preset(folder)

@@ -12,7 +12,7 @@ import keras_attention as ka
 from keras_attention.cli import main
 from keras_attention.files import manifest as manifests
 from keras_attention.tasks import exporting, recipes
-from keras_attention.tasks.training import parts_of
+from keras_attention.tasks.training import train_parts
 from tests.pretrained.make_checkpoints import FOLDER
 
 pytest.importorskip("tokenizers")
@@ -25,28 +25,30 @@ SENTENCES = [ka.data.Sentence(("a", "dogs"), ("DET", "NOUN")),
 
 
 def copy(name, folder, **config):
-    """A checkpoint with a vocabulary beside it, and changes of its `config.json`."""
+    """Copy a checkpoint with changes of its `config.json`, and write a vocabulary."""
     shutil.copytree(FOLDER / name, folder)
     (folder / "vocab.txt").write_text("\n".join(PIECES))
-    said = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(said | config))
+    config_file = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config_file | config))
     return folder
 
 
-def test_a_head_of_texts_labels_them(tmp_path):
+def test_checkpoint_with_a_text_head_classifies_texts(tmp_path):
     names = {"0": "low", "1": "middle", "2": "high"}
     folder = copy("bert-texts", tmp_path / "bert", id2label=names)
     task = ka.tasks.from_preset(folder)
     assert type(task) is ka.tasks.TextClassifier
     inputs = ka.pretrained.tokenizer(folder)(["good films"])
     logits = np.asarray(ka.pretrained.load(folder)(inputs))[0]
-    (found,) = task.predict(["good films"], top=3)
-    assert [one.label for one in found] == [list(names.values())[i] for i in np.argsort(-logits)]
+    (results,) = task.predict(["good films"], top=3)
+    assert [one.label for one in results] == [list(names.values())[i] for i in np.argsort(-logits)]
     shares = np.exp(logits) / np.exp(logits).sum()
-    np.testing.assert_allclose([one.probability for one in found], sorted(shares)[::-1], rtol=1e-4)
+    np.testing.assert_allclose(
+        [one.probability for one in results], sorted(shares)[::-1], rtol=1e-4
+    )
 
 
-def test_a_head_of_tokens_tags_words_by_their_first_piece(tmp_path):
+def test_checkpoint_with_a_token_head_tags_words_by_their_first_piece(tmp_path):
     names = {str(i): name for i, name in enumerate("ABCD")}
     folder = copy("bert-tokens", tmp_path / "bert", id2label=names)
     task = ka.tasks.from_preset(f"{folder}")
@@ -62,42 +64,45 @@ def test_a_head_of_tokens_tags_words_by_their_first_piece(tmp_path):
 
 
 @pytest.mark.sweep
-def test_a_new_head_is_trained_kept_and_opened_again(tmp_path, caplog):
+def test_new_head_is_trained_saved_and_loaded(tmp_path, caplog):
     folder = copy("bert-masked", tmp_path / "bert")
     task = ka.tasks.TextClassifier.from_preset(folder)
     task.fit(TEXTS, epochs=25, batch_size=8, learning_rate=0.03, lora_rank=2, lora_targets="all")
-    assert "the model does not know" in caplog.text
+    assert "the model did not have" in caplog.text
     assert not [v for v in task.model.weights if "lora" in v.path]
     assert task.evaluate(TEXTS)["accuracy"] > 0.9
     task.save_to_preset(tmp_path / "preset")
     again = ka.tasks.from_preset(tmp_path / "preset")
     assert again.predict(["a good film"]) == task.predict(["a good film"])
-    assert again.recipe.batch_size == 32  # that of checkpoints
+    assert again.recipe.batch_size == 32  # the recipe for checkpoints
     again.fit(TEXTS, epochs=1, freeze="all", verbose=False)
     assert all(layer.trainable for layer in again.model.layers)
     again.export(tmp_path / "preset" / "model.tflite", sequence_length=16, batch_size=1)
     file = ka.tasks.from_preset(tmp_path / "preset", "litert")
-    (found,) = file.predict(["a good film"])
+    (results,) = file.predict(["a good film"])
     (expected,) = again.predict(["a good film"])
-    assert found.label == expected.label and abs(found.probability - expected.probability) < 1e-4
+    assert (
+        results.label == expected.label and abs(results.probability - expected.probability) < 1e-4
+    )
 
 
 @pytest.mark.slow
-def test_padding_that_is_not_0(tmp_path):
-    """Files of fixed shapes are filled up with the padding that their model has."""
+def test_padding_id_may_differ_from_0(tmp_path):
+    """Check that files of fixed shapes use the padding id of their model."""
     folder = copy("bert", tmp_path / "bert")  # pad_token_id 5
     task = ka.tasks.TextClassifier.from_preset(folder)
     assert task.preprocessor.padding_id == 5
     task.save_to_preset(tmp_path / "preset")
     task.export(tmp_path / "preset" / "model.tflite", sequence_length=12, batch_size=2)
     file = ka.tasks.from_preset(tmp_path / "preset", "litert")
-    for found, expected in zip(file.predict(["a dog", "film"]), task.predict(["a dog", "film"]),
+    for results, expected in zip(file.predict(["a dog", "film"]), task.predict(["a dog", "film"]),
                                strict=True):  # fmt: skip
-        np.testing.assert_allclose(found.probability, expected.probability, atol=1e-5)
+        np.testing.assert_allclose(results.probability, expected.probability, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_export_writes_tokenizer_labels_and_preprocessing_beside_model(tmp_path, monkeypatch):
-    """The tokenizer, the labels and what is done with a text, without a preset."""
+    """Check that an export has the tokenizer, the labels and the preprocessing beside it."""
     task = ka.tasks.TextClassifier.from_preset(copy("bert", tmp_path / "bert"))
     task.export(tmp_path / "app" / "model.tflite", sequence_length=12, batch_size=2)
     task.save_to_preset(tmp_path / "preset")
@@ -106,9 +111,9 @@ def test_export_writes_tokenizer_labels_and_preprocessing_beside_model(tmp_path,
     for name in ("tokenizer.json", "labels.txt"):
         content = (tmp_path / "app" / name).read_bytes()
         assert content == (tmp_path / "preset" / name).read_bytes()
-    found = [manifests.read_manifest(tmp_path / name) for name in ("app", "preset")]
-    assert found[0]["preprocessing"] == found[1]["preprocessing"]
-    assert found[0]["files"].keys() == {"model.tflite", "tokenizer.json", "labels.txt"}
+    results = [manifests.read_manifest(tmp_path / name) for name in ("app", "preset")]
+    assert results[0]["preprocessing"] == results[1]["preprocessing"]
+    assert results[0]["files"].keys() == {"model.tflite", "tokenizer.json", "labels.txt"}
     for one, other in zip(
         ka.tasks.from_preset(tmp_path / "app", "litert").predict(texts), expected, strict=True
     ):
@@ -117,7 +122,7 @@ def test_export_writes_tokenizer_labels_and_preprocessing_beside_model(tmp_path,
 
 
 def replace_nothing(task, folder, monkeypatch):
-    """What another model reads, or is of something else, stays."""
+    """Check that files of another model stay."""
     monkeypatch.setattr(exporting, "export_model", lambda *args, **options: None)
     (folder / "labels.txt").write_text("mine")
     with pytest.warns(
@@ -130,7 +135,7 @@ def replace_nothing(task, folder, monkeypatch):
     with pytest.warns(UserWarning, match="a labels.txt that model.tflite reads. Give the export"):
         task.export(folder / "app" / "other.tflite")
     assert (folder / "app" / "labels.txt").read_bytes() == before
-    task.export(folder / "app" / "model.tflite")  # takes the place of the one that was there
+    task.export(folder / "app" / "model.tflite")  # replaces the old one
     assert (folder / "app" / "labels.txt").read_text().split() == ["bad", "good", "so-so"]
 
 
@@ -156,28 +161,28 @@ def test_labels_of_pieces_after_the_first_do_not_count(tmp_path):
 @pytest.mark.parametrize(
     "name, message",
     [
-        ("bert", "has no head that labels texts or tokens, or marks answers: open it with"),
-        ("clip", "has no head that names pictures: open it with ka.tasks.ImageClassifier"),
-        ("whisper", "does not say no_timestamps_token_id, the token that ends Whisper's prompt"),
+        ("bert", "has no head that labels text or tokens, or marks answers. Open it with"),
+        ("clip", "has no head that classifies images. Open it with ka.tasks.ImageClassifier"),
+        ("whisper", "has no no_timestamps_token_id, the token that ends Whisper's prompt"),
     ],
 )
-def test_checkpoints_that_are_no_task(name, message):
+def test_checkpoints_without_a_task_head_are_refused(name, message):
     with pytest.raises(ValueError, match=message):
         ka.tasks.from_preset(FOLDER / name)
 
 
-def test_a_task_that_is_made_of_no_checkpoint():
+def test_task_that_takes_no_checkpoint_is_refused():
     class Recurrent(ka.tasks.Seq2SeqLM):
         builders = ("seq2seq_recurrent",)
 
-    with pytest.raises(ValueError, match="Recurrent is not made of a checkpoint: load"):
+    with pytest.raises(ValueError, match="Recurrent cannot be made from a checkpoint: load"):
         Recurrent.from_preset(FOLDER / "t5")
 
 
 @pytest.mark.parametrize("names", [{"0": "a"}, {"0": "a", "1": "a", "2": "b"}, [1, 2, 3]])
-def test_names_of_labels_that_are_not_as_many_as_outputs(names, tmp_path):
+def test_number_of_label_names_must_match_the_outputs(names, tmp_path):
     folder = copy("bert-texts", tmp_path / "bert", id2label=names)
-    with pytest.raises(ValueError, match="id2label that are not 3 different ones"):
+    with pytest.raises(ValueError, match="id2label .* expected 3 different names"):
         ka.tasks.from_preset(folder)
 
 
@@ -188,8 +193,8 @@ def run(arguments):
 
 
 @pytest.mark.parametrize("name", ["TextClassifier", "MultiLabelClassifier"])
-def test_a_task_is_written_with_its_labels(name, tmp_path):
-    """With the first token's vector, as Hugging Face's classifiers have it."""
+def test_saved_task_keeps_its_labels(name, tmp_path):
+    """Check a head on the vector of the first token, as in Hugging Face's classifiers."""
     folder = copy("bert", tmp_path / "bert")
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
@@ -197,13 +202,15 @@ def test_a_task_is_written_with_its_labels(name, tmp_path):
     (folder / "modules.json").write_text(json.dumps(modules))
     task_class = getattr(ka.tasks, name)
     mean = task_class.from_preset(folder)
-    with pytest.raises(ValueError, match="by 'mean': load the checkpoint with it .* from_preset"):
+    with pytest.raises(
+        ValueError, match="has pooling='mean'. Fine-tune the checkpoint again .* from_preset"
+    ):
         ka.pretrained.save(mean, tmp_path / "saved")
     task = task_class.from_preset(folder, pooling="first")
     several = name == "MultiLabelClassifier"
     texts = [(text, (text[0],) if several else text[0]) for text in ("a dog", "bad", "film")]
     data = task_class.example_kind.collect(texts)
-    task.adapt(data)  # as `fit` begins
+    task.adapt(data)  # like `fit` at its start
     ka.pretrained.save(task, tmp_path / "saved")
     config = json.loads((tmp_path / "saved" / "config.json").read_text())
     assert config["id2label"] == {"0": "a", "1": "b", "2": "f"}
@@ -211,25 +218,25 @@ def test_a_task_is_written_with_its_labels(name, tmp_path):
     again = ka.tasks.from_preset(tmp_path / "saved")
     assert type(again) is task_class
     assert again.predict(["a good film"]) == task.predict(["a good film"])
-    with pytest.raises(ValueError, match="pooling= is no option of a SequenceLabeler"):
+    with pytest.raises(ValueError, match="pooling= is not an option of a SequenceLabeler"):
         ka.tasks.SequenceLabeler.from_preset(folder, pooling="first")
 
 
-def test_low_rank_changes_are_of_the_projections_that_are_named(tmp_path):
+def test_lora_changes_only_the_named_projections(tmp_path):
     task = ka.tasks.TextClassifier.from_preset(copy("bert-texts", tmp_path / "bert"))
     recipe = recipes.replace_numbers(
         task.recipe, task.builder, {"lora_rank": 2, "lora_targets": ["key", "intermediate"]}
     )
-    with parts_of(task.model, recipe):
+    with train_parts(task.model, recipe):
         trained = {v.path for v in task.model.trainable_variables if "lora" in v.path}
         assert {path.split("/")[-2] for path in trained} == {"key", "intermediate"}
     assert not [v for v in task.model.weights if "lora" in v.path]
-    with pytest.raises(ValueError, match="lora_targets='all' are of low-rank changes: give lora_"):
+    with pytest.raises(ValueError, match="lora_targets='all' needs low-rank updates: give lora_"):
         task.fit(TEXTS, lora_targets="all", verbose=False)
 
 
 @pytest.mark.slow
-def test_the_command_line_begins_with_a_checkpoint(tmp_path, capsys, monkeypatch):
+def test_train_command_starts_from_a_checkpoint(tmp_path, capsys, monkeypatch):
     folder, fetched = copy("bert-masked", tmp_path / "bert"), []
     hub = types.SimpleNamespace(
         snapshot_download=lambda name, **options: fetched.append(name) or str(folder)
@@ -238,7 +245,7 @@ def test_the_command_line_begins_with_a_checkpoint(tmp_path, capsys, monkeypatch
     train = tmp_path / "train.tsv"
     train.write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in TEXTS * 2))
     command = ["train", "text_classifier", "--from", "hf://me/tiny", "--train", str(train)]
-    command += ["--test", str(train)]  # each file is opened anew, and scored
+    command += ["--test", str(train)]  # each file is opened and scored
     command += ["--output", str(tmp_path / "out"), "--epochs", "2", "--lora-rank", "2"]
     assert run(command) == 0 and set(fetched) == {"me/tiny"}
     names = {path.name for path in (tmp_path / "out").iterdir()}

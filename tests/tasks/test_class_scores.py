@@ -10,7 +10,7 @@ from keras_attention.export.card import write_classes
 from keras_attention.tasks import recipes
 
 SIZE = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8)
-# 7 of 8 texts are "ham", and a model that always says so has an accuracy of 7/8.
+# 7 of 8 texts are "ham", so that a model that always predicts "ham" has an accuracy of 7/8.
 TEXTS = [ka.data.Text("so long", "ham")] * 7 + [ka.data.Text("win a prize", "spam")]
 CONFUSION = {"ham": {"ham": 7}, "spam": {"ham": 1}}
 
@@ -38,7 +38,7 @@ def scores(texts):
     del texts.runner
 
 
-def test_a_model_that_always_gives_one_class_is_found_out(scores):
+def test_class_scores_reveal_a_model_that_always_predicts_one_class(scores):
     assert scores == {"accuracy": 0.875, "macro_f1": pytest.approx(0.466667)}
     assert scores.classes["ham"] == {
         "precision": 0.875,
@@ -50,7 +50,7 @@ def test_a_model_that_always_gives_one_class_is_found_out(scores):
     assert scores.confusion == CONFUSION
 
 
-def test_they_are_printed_written_and_drawn(scores, capsys, tmp_path):
+def test_class_scores_are_printed_written_and_drawn(scores, capsys, tmp_path):
     show_classes(scores)
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["ham", "87.50", "%", "100.00", "%", "93.33", "%", "7"] in lines
@@ -59,7 +59,7 @@ def test_they_are_printed_written_and_drawn(scores, capsys, tmp_path):
     assert (tmp_path / "confusion.png").read_bytes().startswith(b"\x89PNG")
     text = write_classes(scores, "confusion.png")
     assert "| spam | 0.00 % | 0.00 % | 0.00 % | 1 |" in text
-    assert "- spam was taken for ham: 1 of 1" in text and "(confusion.png)" in text
+    assert "- spam predicted as ham: 1 of 1" in text and "(confusion.png)" in text
     assert list_classes(scores) == {
         "classes": scores.classes,
         "confusion": CONFUSION,
@@ -123,7 +123,7 @@ def test_rare_classes_weigh_more_with_balance(task_class, make):
     recipe = recipes.replace_numbers(task.recipe, task.builder, {"balance": 1.0})
     job = task.make_job(data.train, data.dev, recipe)
     assert job.loss.class_weights == pytest.approx([4 / 7, 4.0])  # 7 and 1 of 8: the mean is 1
-    next(iter(job.train))  # the number is for the loss alone
+    next(iter(job.train))  # the number only changes the loss
     half = recipes.replace_numbers(task.recipe, task.builder, {"balance": 0.5})
     weights = task.make_job(data.train, data.dev, half).loss.class_weights
     assert weights[1] / weights[0] == pytest.approx(7**0.5)

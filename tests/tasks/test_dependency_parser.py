@@ -1,4 +1,4 @@
-"""`DependencyParser`: scores beside the official ones, and (slow) all commands on a small run."""
+"""`DependencyParser`: scores equal the official ones, and (slow) all commands on a small run."""
 
 import json
 import random
@@ -20,7 +20,7 @@ WORDS = [  # before the verb, and from it on
 
 
 def make_trees(count, seed):
-    """Sentences such as `the big cat saw a red house .`"""
+    """Make sentences such as `the big cat saw a red house .`"""
     generator, trees = random.Random(seed), []
     for _ in range(count):
         phrases = [["DET", *["ADJ"] * generator.randrange(3), "NOUN"] for _ in range(2)]
@@ -32,8 +32,8 @@ def make_trees(count, seed):
             heads.append({"VERB": 0, "NOUN": verb, "PUNCT": verb}.get(kind, noun))
             subject = "nsubj" if place < verb else "obj"
             relations.append(subject if kind == "NOUN" else RELATIONS[kind])
-        said = [WORDS[place >= verb][kind] for place, kind in enumerate(kinds, start=1)]
-        tokens = tuple(map(generator.choice, said))
+        words = [WORDS[place >= verb][kind] for place, kind in enumerate(kinds, start=1)]
+        tokens = tuple(map(generator.choice, words))
         trees.append(ka.data.DependencyTree(tokens, tuple(heads), tuple(relations)))
     return trees
 
@@ -52,7 +52,7 @@ def make_task(trees, **options):
     return ka.tasks.DependencyParser.from_data(trees, **{**size, **options})
 
 
-# Of udtools 0.2.9, whose scores are those of the CoNLL 2018 shared task: UAS 17 / 26, LAS 10 / 26.
+# By udtools 0.2.9, the script of the CoNLL 2018 shared task: UAS 17 / 26, LAS 10 / 26.
 RIGHT = [
     ([3, 0, 2], ["advmod", "root", "punct"]),
     ([3, 3, 0, 5, 2], ["advmod", "nsubj", "root", "advmod", "nsubj"]),
@@ -69,25 +69,25 @@ FOUND = [
 ]
 
 
-def test_scores_are_the_official_ones():
+def test_scores_equal_those_of_the_official_script():
     assert score_trees(FOUND, RIGHT) == {"las": 0.384615, "uas": 0.653846}
     assert score_trees(RIGHT, RIGHT) == {"las": 1.0, "uas": 1.0}
 
 
 def test_every_answer_is_a_tree():
-    """Of a model that was never trained, too; and it is the same in a batch and alone."""
+    """Check an untrained model, with sentences in a batch and one by one."""
     trees = make_trees(12, seed=0)
     task = make_task(trees)
     sentences = [tree.tokens for tree in trees] + [("cat",)]
-    found = task.predict(sentences)
-    for tokens, words in zip(sentences, found, strict=True):
+    parsed = task.predict(sentences)
+    for tokens, words in zip(sentences, parsed, strict=True):
         assert tuple(word.token for word in words) == tokens
         assert explain_no_tree([word.head for word in words]) is None
         assert all(0 < word.probability <= 1 for word in words)
     (alone,) = task.predict([sentences[3]])
-    assert [word[:3] for word in alone] == [word[:3] for word in found[3]]
+    assert [word[:3] for word in alone] == [word[:3] for word in parsed[3]]
     np.testing.assert_allclose(
-        [word.probability for word in alone], [w.probability for w in found[3]], rtol=1e-4
+        [word.probability for word in alone], [w.probability for w in parsed[3]], rtol=1e-4
     )
 
 
@@ -97,15 +97,15 @@ def test_other_relations_get_a_new_head(caplog):
     before = task.model.get_layer("arc_scores")
     other = [tree._replace(relations=("dep",) * len(tree.tokens)) for tree in make_trees(8, 1)]
     task.fit(other, epochs=1, verbose=True)
-    assert "the last layer is new, for 1 labels in place of" in caplog.text
+    assert "the last layer is new, for 1 labels instead of" in caplog.text
     assert task.model.output["label_scores"].shape == (None, None, None, 1)
     assert task.model.get_layer("arc_scores") is before
     assert {word.relation for word in task.predict(["the cat"])[0]} == {"dep"}
 
 
-def test_wrong_inputs():
+def test_wrong_inputs_are_refused():
     task = make_task(make_trees(4, seed=0), max_length=9)
-    with pytest.raises(ValueError, match="is one text: pass a list of texts"):
+    with pytest.raises(ValueError, match="is one text: pass a list of str"):
         task.predict("the cat")
     with pytest.raises(ValueError, match="10 tokens, over this model's limit of 9"):
         task.predict(["the " * 10])
@@ -113,7 +113,7 @@ def test_wrong_inputs():
         make_task(make_trees(4, seed=0), max_length=2).fit(make_trees(4, seed=0))
 
 
-def test_the_picture_shows_heads(tmp_path):
+def test_picture_shows_heads(tmp_path):
     trees = make_trees(4, seed=0)
     maps = make_task(trees).attention(trees[0].tokens, tmp_path / "heads.png")
     assert (tmp_path / "heads.png").stat().st_size > 10_000
@@ -125,21 +125,21 @@ def test_the_picture_shows_heads(tmp_path):
 
 @pytest.fixture(scope="module")
 def parser(tmp_path_factory):
-    """The folders of a small parser, trained and exported by `train`, and of its files."""
+    """Train a small parser with `train`. Return its folder, and the folder of the data."""
     files = tmp_path_factory.mktemp("trees")
     for seed, (part, count) in enumerate([("train", 96), ("dev", 12), ("test", 12)]):
         write_trees(files / f"{part}.conllu", make_trees(count, seed))
-    given = [word for p in ("train", "dev", "test") for word in (f"--{p}", f"{files}/{p}.conllu")]
+    parts = [word for p in ("train", "dev", "test") for word in (f"--{p}", f"{files}/{p}.conllu")]
     options = ["--epochs", "6", "--learning-rate", "0.02", "--batch-size", "8", *SMALL]
     folder = tmp_path_factory.mktemp("models") / "parser"
     with pytest.raises(SystemExit) as stop:
-        main(["train", "dependency_parser", *given, "--output", str(folder), *options])
+        main(["train", "dependency_parser", *parts, "--output", str(folder), *options])
     assert stop.value.code == 0
     return folder, files
 
 
 @pytest.mark.slow
-def test_commands(parser, run):
+def test_commands_train_evaluate_and_predict(parser, run):
     folder, files = parser
     scores = json.loads((folder / "scores.json").read_text())
     las = scores["test"]["keras"]["las"]
@@ -159,7 +159,7 @@ def test_commands(parser, run):
 
 
 @pytest.mark.slow
-def test_files_that_are_no_trees(parser, run, tmp_path):
+def test_files_without_trees_are_refused(parser, run, tmp_path):
     _, files = parser
     text = (files / "train.conllu").read_text().replace("\t0\troot", "\t1\troot", 1)
     (tmp_path / "bad.conllu").write_text(text)
@@ -167,4 +167,4 @@ def test_files_that_are_no_trees(parser, run, tmp_path):
     code, out, err = run(*words, "--output", tmp_path / "new")
     assert (code, out) == (2, "") and "bad.conllu: sentence 1, " in err
     code, _, err = run(*words, "--output", tmp_path / "new", "--label-column", "upos")
-    assert code == 2 and "--label-column upos is not for files of dependency trees" in err
+    assert code == 2 and "--label-column upos does not apply to files of dependency trees" in err

@@ -1,4 +1,4 @@
-"""Who may write into a folder; its manifest is checked, and its files are those of one model."""
+"""The folder of a run, its manifest, and the checks that its files belong to one model."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import keras
 import pytest
 
 import keras_attention as ka
-from keras_attention.cli.console import sentence
+from keras_attention.cli.console import format_error
 from keras_attention.files.fields import Fields
 from keras_attention.tasks.folders import (
     MissingFileError,
@@ -18,9 +18,10 @@ from keras_attention.tasks.folders import (
     refuse_links,
 )
 from keras_attention.tasks.registry import TASKS, get_task_class
+from tests.tables import assert_lists
 
 
-def test_results_arrive_together_and_the_state_goes(tmp_path):
+def test_results_are_moved_together_and_the_state_is_deleted(tmp_path):
     folder = RunFolder(tmp_path / "new", {"seed": 0})
     folder.start()
     with folder.collect_results() as result:
@@ -29,7 +30,7 @@ def test_results_arrive_together_and_the_state_goes(tmp_path):
     assert [path.name for path in folder.path.iterdir()] == ["model.keras"]
 
 
-def test_results_that_fail_leave_the_unfinished_run(tmp_path):
+def test_error_in_the_results_keeps_the_unfinished_run(tmp_path):
     folder = RunFolder(tmp_path, {})
     folder.start()
     with pytest.raises(RuntimeError), folder.collect_results() as result:
@@ -41,15 +42,15 @@ def test_results_that_fail_leave_the_unfinished_run(tmp_path):
         assert list(result.iterdir()) == []
 
 
-def test_a_run_with_other_settings_is_refused_by_name(tmp_path):
+def test_run_with_other_settings_is_refused_with_the_name_of_the_setting(tmp_path):
     RunFolder(tmp_path, {"recipe": {"seed": 0, "epochs": 2}}).start()
     with pytest.raises(ValueError, match=r"recipe\.seed: 0 there, 1 here"):
         RunFolder(tmp_path, {"recipe": {"seed": 1, "epochs": 2}})
     assert RunFolder(tmp_path, {"recipe": {"seed": 0, "epochs": 2}}).resumed
 
 
-def test_settings_hold_parts_with_weights_and_functions(tmp_path):
-    """What `from_data(data, score=ka.scores.Additive(4))` puts into a recipe, after a stop, too."""
+def test_settings_may_contain_layers_and_functions(tmp_path):
+    """Check settings such as those of `from_data(data, score=ka.scores.Additive(4))`."""
 
     def settings(units):
         model = {"score": ka.scores.Additive(units), "activation": keras.activations.relu}
@@ -66,7 +67,7 @@ def test_settings_hold_parts_with_weights_and_functions(tmp_path):
 def test_a_finished_model_is_replaced_only_when_asked_to(tmp_path):
     for name in ("scores.json", "manifest.json", "old.png"):
         (tmp_path / name).write_text("{}")
-    with pytest.raises(ValueError, match="already holds a finished model"):
+    with pytest.raises(ValueError, match="already contains a finished model"):
         RunFolder(tmp_path, {})
     folder = RunFolder(tmp_path, {}, replace=True)
     folder.start()
@@ -78,7 +79,7 @@ def test_a_finished_model_is_replaced_only_when_asked_to(tmp_path):
 
 def test_other_files_are_never_replaced(tmp_path):
     (tmp_path / "thesis.txt").write_text("")
-    with pytest.raises(ValueError, match="already holds other files"):
+    with pytest.raises(ValueError, match="already contains other files"):
         RunFolder(tmp_path, {}, replace=True)
     with pytest.raises(ValueError, match="is a file"):
         RunFolder(tmp_path / "thesis.txt", {})
@@ -98,7 +99,7 @@ def trained(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("inside", "kind", "found"),
+    ("inside", "kind", "path"),
     [
         ("", None, "saved_model"),
         ("", "litert", "model.tflite"),
@@ -107,34 +108,34 @@ def trained(tmp_path):
         ("model.tflite", "saved_model", "saved_model"),
     ],
 )
-def test_locate(trained, inside, kind, found):
-    assert find_model_file(trained / inside, kind) == (trained, trained / found)
+def test_find_model_file_returns_the_first_or_requested_file(trained, inside, kind, path):
+    assert find_model_file(trained / inside, kind) == (trained, trained / path)
 
 
-def test_locate_says_what_is_missing(trained, tmp_path):
+def test_find_model_file_names_the_missing_file(trained, tmp_path):
     with pytest.raises(ValueError, match="no file or folder .*absent"):
         find_model_file(trained / "absent")
-    with pytest.raises(ValueError, match="holds no model.int8.tflite"):
+    with pytest.raises(ValueError, match="has no model.int8.tflite"):
         find_model_file(trained, "litert-int8")
     (tmp_path / "empty").mkdir()
     (trained / "model.keras").write_text("model")
     with pytest.raises(MissingFileError, match=r"Export model\.keras to make it\.$") as error:
         find_model_file(trained, "litert-int8")
     command = rf"make it: `keras-attention export {trained} --quantization int8_weights`\.$"
-    assert re.search(command, sentence(error.value))
-    with pytest.raises(ValueError, match="holds no model: none of model.keras, saved_model"):
+    assert re.search(command, format_error(error.value))
+    with pytest.raises(ValueError, match="has no model: expected one of model.keras, saved_model"):
         find_model_file(tmp_path / "empty")
     (tmp_path / "x.keras").write_text("hello")
-    with pytest.raises(ValueError, match="x.keras is no model"):
+    with pytest.raises(ValueError, match="x.keras is not a model"):
         find_model_file(tmp_path / "x.keras")
 
 
-def test_flat():
+def test_flatten_joins_nested_keys():
     assert flatten({"a": 1, "b": {"c": {"d": 2}, "e": []}}) == {"a": 1, "b.c.d": 2, "b.e": []}
     assert flatten(json.loads("{}")) == {}
 
 
-def test_a_file_is_no_folder_to_write_in(tmp_path):
+def test_output_path_must_not_be_a_file(tmp_path):
     (tmp_path / "notes.txt").write_text("")
     with pytest.raises(ValueError, match="notes.txt/a/b: .*notes.txt is a file"):
         RunFolder(tmp_path / "notes.txt" / "a" / "b", {})
@@ -196,21 +197,25 @@ FINE = {("temperature", 10**12), ("threshold", -1), ("threshold", 10**12)}
 FINE |= {("size", KeyError), ("size", None)}
 
 
-def places(said, outer=()):
-    """The paths of all fields."""
-    for name, value in said.items():
+def list_paths(entries, outer=()):
+    """List the paths of all fields."""
+    for name, value in entries.items():
         yield (*outer, name)
         if isinstance(value, dict):
-            yield from places(value, (*outer, name))
+            yield from list_paths(value, (*outer, name))
 
 
-@pytest.mark.parametrize("task", sorted(TASKS))
-def test_each_field_is_checked(task):
+def test_every_task_is_listed():
+    assert_lists("RIGHT of tests/tasks/test_folders.py", RIGHT, TASKS)
+
+
+@pytest.mark.parametrize("task", sorted(RIGHT))
+def test_every_field_of_a_manifest_is_checked(task):
     get_task_class(task).read_settings(Fields("m/manifest.json", RIGHT[task]))
-    for place in places(RIGHT[task]):
+    for place in list_paths(RIGHT[task]):
         for value in (KeyError, None, [], "no", -1, 10**12, {"x": 1}):
-            said = json.loads(json.dumps(RIGHT[task]))
-            inner = said
+            entries = json.loads(json.dumps(RIGHT[task]))
+            inner = entries
             for name in place[:-1]:
                 inner = inner[name]
             if value is KeyError:
@@ -220,16 +225,16 @@ def test_each_field_is_checked(task):
             if any((place[-1], value) == fine for fine in FINE):
                 continue
             with pytest.raises(ValueError, match=rf"^m/manifest.json: {'.'.join(place[:1])}"):
-                get_task_class(task).read_settings(Fields("m/manifest.json", said))
+                get_task_class(task).read_settings(Fields("m/manifest.json", entries))
 
 
-def change(folder, **said):
+def change(folder, **entries):
     path = folder / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | said))
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | entries))
 
 
 def forget_digests(folder):
-    """As a folder made before manifests had them."""
+    """Check a folder that is older than these entries."""
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     for entry in manifest["files"].values():
         entry.pop("sha256", None)
@@ -244,7 +249,7 @@ def folder(tagger, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["keras", "litert", "saved_model"])
 def test_files_of_another_model_are_refused(run, folder, kind):
-    """Also where no manifest says what they were."""
+    """Check also a folder without a manifest."""
     forget_digests(folder)
     words = ["predict", folder, "the cat", "--with", kind]
     assert run(*words)[0] == 0
@@ -252,19 +257,19 @@ def test_files_of_another_model_are_refused(run, folder, kind):
     labels = (folder / "labels.txt").read_text("utf-8")
     (folder / "labels.txt").write_text(labels + "X\n")
     code, out, err = run(*words)
-    assert (code, out) == (2, "") and "There are 6 labels, and" in err and "gives 5" in err
+    assert (code, out) == (2, "") and "There are 6 labels, but" in err and "returns 5" in err
     (folder / "labels.txt").write_text("\n".join(reversed(labels.split())) + "\n")
     code, out, err = run(*words)
     assert (code, out) == (2, "") and "labels.txt and" in err and "name different labels" in err
     (folder / "labels.txt").write_text(labels)
     (folder / "manifest.json").write_text(manifest.replace('"word_length": 16', '"word_length": 8'))
     code, out, err = run(*words)
-    assert (code, out) == (2, "") and "takes character_ids of 16" in err and "and 8 is" in err
+    assert (code, out) == (2, "") and "takes character_ids of size 16" in err and "says 8" in err
     (folder / "manifest.json").write_text(
         manifest.replace('"characters": "characters.txt"', '"characters": null')
     )
     code, out, err = run(*words)
-    assert (code, out) == (2, "") and "preprocessing.characters is not of" in err
+    assert (code, out) == (2, "") and "preprocessing.characters does not belong to" in err
 
 
 @pytest.mark.slow
@@ -272,30 +277,30 @@ def test_pictures_of_another_size_are_refused(run, classifier, tmp_path):
     folder = shutil.copytree(classifier, tmp_path / "classifier")
     picture = tmp_path / "x.png"
     picture.write_bytes(b"")
-    for said, message in [
+    for entries, message in [
         ({"image_size": [8, 9]}, "manifest.json has 9 columns in an image, and model.tflite"),
         (
             {"channels": 3},
             "manifest.json has 3 channels, and model.tflite beside it was made with 1",
         ),
-        ({"labels": ["a", "b"]}, "There are 2 labels, and "),
+        ({"labels": ["a", "b"]}, "There are 2 labels, but "),
     ]:
         shutil.copyfile(classifier / "manifest.json", folder / "manifest.json")
-        change(folder, **said)
+        change(folder, **entries)
         code, _, err = run("predict", folder, picture, "--with", "litert")
         assert code == 2 and message in err and err.count("\n") == 1
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate", "export"])
 @pytest.mark.parametrize("content", ["[]", "null", '"x"', "{", "[" * 10**5, '{"task": ["x"]}'])
-def test_a_manifest_that_is_none(run, folder, corpus, command, content):
+def test_file_that_is_not_a_manifest_is_refused(run, folder, corpus, command, content):
     (folder / "manifest.json").write_text(content)
     tail = {"predict": ["x"], "evaluate": ["--file", corpus / "test.conllu"], "export": []}
     code, out, err = run(command, folder, *tail[command])
     assert (code, out) == (2, "") and "manifest.json" in err and err.count("\n") == 1
 
 
-def test_nothing_outside_is_shown(run, folder):
+def test_errors_do_not_quote_files_outside_of_the_preset(run, folder):
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     manifest["preprocessing"]["words"] = "/etc/passwd"
     (folder / "manifest.json").write_text(json.dumps(manifest))
@@ -305,7 +310,7 @@ def test_nothing_outside_is_shown(run, folder):
 
 
 @pytest.mark.parametrize("name", ["labels.txt", "saved_model/variables.index"])
-def test_presets_with_links_to_other_places_are_refused(name, tmp_path):
+def test_presets_with_links_out_of_the_folder_are_refused(name, tmp_path):
     folder, secret = tmp_path / "preset", tmp_path / "secret"
     (folder / "saved_model").mkdir(parents=True)
     secret.write_text("secret")
@@ -318,7 +323,7 @@ def test_presets_with_links_to_other_places_are_refused(name, tmp_path):
     refuse_links(folder)
 
 
-def test_links_in_a_preset_are_looked_for(tagger, tmp_path):
+def test_reading_a_manifest_checks_links(tagger, tmp_path):
     shutil.copytree(tagger, tmp_path / "preset")
     (tmp_path / "preset" / "labels.txt").rename(tmp_path / "labels.txt")
     (tmp_path / "preset" / "labels.txt").symlink_to(tmp_path / "labels.txt")

@@ -1,4 +1,4 @@
-"""`ImageGenerator`: its parts alone, from every format, and the commands on a small run."""
+"""`ImageGenerator`, with every format, and the commands on a small run."""
 
 import json
 import math
@@ -16,7 +16,7 @@ PATTERNS = {"left": [[3, 0, 0]] * 2, "right": [[0, 0, 3]] * 2, "top": [[2] * 3, 
 
 
 def make_images(count=20, channels=1):
-    """Pictures (2, 3, C) of three kinds, each always the same."""
+    """Make pictures (2, 3, C) of three classes, with one pattern each."""
     pixels = [PATTERNS[name] for name in PATTERNS for _ in range(count)]
     pixels = np.repeat((np.array(pixels) * 85).astype("uint8")[..., None], channels, axis=3)
     numbers = np.repeat(np.arange(3), count)
@@ -35,10 +35,10 @@ def generator():
 
 
 @pytest.mark.slow
-def test_it_draws_what_it_is_asked_for(generator):
-    found = generator.predict(["right", "left", "top", "left"], temperature=0)
-    assert [picture.label for picture in found] == ["right", "left", "top", "left"]
-    for picture in found:
+def test_drawn_pictures_show_the_requested_classes(generator):
+    results = generator.predict(["right", "left", "top", "left"], temperature=0)
+    assert [picture.label for picture in results] == ["right", "left", "top", "left"]
+    for picture in results:
         assert picture.pixels == [[85 * level for level in row] for row in PATTERNS[picture.label]]
     drawn = generator.draw(["top"] * 300, seed=1)
     assert drawn.shape == (300, 2, 3, 1) and drawn.dtype == "uint8"
@@ -47,8 +47,8 @@ def test_it_draws_what_it_is_asked_for(generator):
     assert generator.draw([]).shape == (0, 2, 3, 1)
 
 
-def test_bits_are_those_of_the_levels(generator):
-    """By definition: the mean of -log2 p of every level, given the class and those before it."""
+def test_bits_equal_the_definition(generator):
+    """Compare with the definition: the mean of -log2 p of every level after the class."""
     ids = generator.preprocessor(IMAGES.test.pixels, IMAGES.test.labels)
     logits = np.asarray(generator.model(ids[:, :-1]), "float64")
     shares = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
@@ -56,7 +56,7 @@ def test_bits_are_those_of_the_levels(generator):
     scores = generator.evaluate(IMAGES)
     assert scores["bits_per_dimension"] == pytest.approx(np.mean(bits), rel=1e-3, abs=1e-4)
     assert scores["bits_per_dimension"] < 0.2  # an even guess of 4 levels has 2
-    # The metric that chose the epoch is the same number, as perplexity.
+    # The metric that chooses the epoch is the same number as a perplexity.
     batches = generator.make_batches(IMAGES.test, "x")
     (metric,) = [make() for make in generator.make_metrics()]
     for inputs, labels in batches:
@@ -64,8 +64,8 @@ def test_bits_are_those_of_the_levels(generator):
     assert math.log2(float(metric.result())) == pytest.approx(np.mean(bits), abs=1e-3)
 
 
-def test_a_pixel_looks_back_on_those_near_it():
-    """Through one layer: the class and pixels within the window change it, and no other does."""
+def test_pixel_attends_only_to_pixels_near_it():
+    """Check that only the class and pixels within the window change a pixel."""
     images = ka.data.ImageSplit.collect(
         train=(np.zeros((2, 5, 6, 1), "uint8"), [0, 1]), labels=["a", "b"], dev_fraction=0
     )
@@ -73,7 +73,7 @@ def test_a_pixel_looks_back_on_those_near_it():
     ids = task.preprocessor(images.train.pixels[:1], [0])
     before = np.asarray(task.model(ids))[0]
     row, column = 3, 3
-    query = 1 + row * 6 + column  # the place of the pixel, whose logits are of the next one
+    query = 1 + row * 6 + column  # the position of the pixel, whose logits predict the next one
     for k in range(ids.shape[1]):
         other = ids.copy()
         other[0, k] = 5 if k == 0 else 3
@@ -84,7 +84,7 @@ def test_a_pixel_looks_back_on_those_near_it():
 
 
 @pytest.mark.slow
-def test_colour(tmp_path):
+def test_colour_pictures_have_three_channels(tmp_path):
     images = make_images(8, channels=3)
     task = ka.tasks.ImageGenerator.from_data(images, num_levels=4, **SIZE)
     assert task.preprocessor.count == 18 and task.preprocessor.grid == (2, 9)
@@ -95,7 +95,7 @@ def test_colour(tmp_path):
 
 
 @pytest.mark.slow
-def test_it_is_shown(generator, capsys, tmp_path):
+def test_show_prints_answers(generator, capsys, tmp_path):
     show(generator, ["left", "right"], {"temperature": 0})
     lines = capsys.readouterr().out.splitlines()
     assert lines == ["left:", "██", "██", "", "right:", "    ██", "    ██"]
@@ -111,9 +111,9 @@ def test_it_is_shown(generator, capsys, tmp_path):
     ("labels", "options", "message"),
     [
         ("left", {}, "'left' is one class: pass a list"),
-        ([3], {}, "'3' is no class that the model draws"),
-        (["up"], {}, "'up' is no class that the model draws: expected one of left, right, top"),
-        (["left"], {"temperature": 0, "top_k": 3}, "top_k=3 is for drawing levels"),
+        ([3], {}, "'3' is not a class of the model"),
+        (["up"], {}, "'up' is not a class of the model: expected one of left, right, top"),
+        (["left"], {"temperature": 0, "top_k": 3}, "top_k=3 is for sampling levels"),
     ],
 )
 def test_predict_refuses_unknown_classes_and_invalid_options(generator, labels, options, message):
@@ -122,10 +122,10 @@ def test_predict_refuses_unknown_classes_and_invalid_options(generator, labels, 
 
 
 def test_other_classes_and_sizes_are_refused(generator):
-    others = ka.data.ImageSplit.collect(train=IMAGES.train, labels=["a", "b", "c"])
-    with pytest.raises(ValueError, match="The classes of these pictures are a, b, c, and the mod"):
-        generator.fit(others, epochs=1, verbose=False)
-    with pytest.raises(ValueError, match=r"The pictures are \(2, 3, 3\), and this model takes"):
+    other_images = ka.data.ImageSplit.collect(train=IMAGES.train, labels=["a", "b", "c"])
+    with pytest.raises(ValueError, match="The classes of these images are a, b, c, and the mod"):
+        generator.fit(other_images, epochs=1, verbose=False)
+    with pytest.raises(ValueError, match=r"The images are \(2, 3, 3\), and this model takes"):
         generator.fit(make_images(2, channels=3), epochs=1, verbose=False)
     with pytest.raises(ValueError, match=r"ImageGenerator\(temperature=0\): expected a number ab"):
         type(generator)(generator.model, generator.preprocessor, temperature=0)
@@ -134,8 +134,8 @@ def test_other_classes_and_sizes_are_refused(generator):
 @pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("quantization", [None, "int8_weights"])
-def test_files_draw_the_same(generator, quantization, tmp_path):
-    """Built-in operations alone, the same pictures by the same seed, and `generate` in the file."""
+def test_files_draw_the_same_pictures(generator, quantization, tmp_path):
+    """Check built-in ops, the same pictures with the same seed, and the signature `generate`."""
     generator.save_to_preset(tmp_path / "preset")
     path = tmp_path / "preset" / "model.tflite"
     report = generator.export(path, quantization=quantization)
@@ -150,8 +150,8 @@ def test_files_draw_the_same(generator, quantization, tmp_path):
     assert drawn.all() if quantization is None else drawn.mean() > 0.9
     generate = ka.export.load(path, "generate")
     prompts = generator.preprocessor.class_ids([0, 1, 2])
-    given = {"token_ids": prompts, "uniform": np.full((3, 6), 0.5), "start": np.zeros(3)}
-    inputs = {name: given[name].astype(dtype) for name, dtype in generate.inputs.items()}
+    inputs = {"token_ids": prompts, "uniform": np.full((3, 6), 0.5), "start": np.zeros(3)}
+    inputs = {name: inputs[name].astype(dtype) for name, dtype in generate.inputs.items()}
     pictures = generator.preprocessor.pictures(generate(inputs)["generated_ids"])
     np.testing.assert_array_equal(pictures, best[:3])
 
@@ -159,18 +159,18 @@ def test_files_draw_the_same(generator, quantization, tmp_path):
 @pytest.mark.slow
 @pytest.mark.tensorflow
 def test_a_file_never_draws_a_class(tmp_path):
-    """Of a model that has learnt nothing, whose last ids are classes."""
+    """Check an untrained model, whose last ids are classes."""
     new = ka.tasks.ImageGenerator.from_data(IMAGES, num_levels=4, num_layers=1, hidden_dim=16)
     new.export(tmp_path / "model.tflite")
     generate = ka.export.load(tmp_path / "model.tflite", "generate")
-    given = {"token_ids": [[4]], "start": [0], "uniform": np.full((1, 6), 0.999)}
-    inputs = {name: np.array(given[name], dtype) for name, dtype in generate.inputs.items()}
+    inputs = {"token_ids": [[4]], "start": [0], "uniform": np.full((1, 6), 0.999)}
+    inputs = {name: np.array(inputs[name], dtype) for name, dtype in generate.inputs.items()}
     assert (generate(inputs)["generated_ids"] == 3).all()
 
 
 @pytest.fixture(scope="module")
 def preset(tmp_path_factory):
-    """The folder of a small generator, trained on class folders and exported by `train`."""
+    """Train a small generator on class folders with `train`, and return its folder."""
     image = pytest.importorskip("PIL.Image")
     folder = tmp_path_factory.mktemp("pictures")
     for part in ("train", "dev", "test"):
@@ -190,13 +190,13 @@ def preset(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("kind", ["keras", "saved_model", "litert", "litert-int8"])
-def test_pictures_from_every_format(run, preset, kind):
+def test_every_format_draws_pictures(run, preset, kind):
     scores = json.loads((preset / "scores.json").read_text())
     assert scores["test"]["litert"]["bits_per_dimension"] < 0.3
     code, out, err = run("predict", preset, "left", "--with", kind, "--json", "--temperature", 0)
     assert (code, err) == (0, "")
-    found = json.loads(out)["prediction"]
-    assert found == {"label": "left", "pixels": [[255, 0, 0]] * 3}
+    results = json.loads(out)["prediction"]
+    assert results == {"label": "left", "pixels": [[255, 0, 0]] * 3}
     code, out, _ = run("predict", preset, "left", "--with", kind, "--seed", 3)
     assert code == 0 and out.startswith("left:\n")
     code, out, _ = run("evaluate", preset, "--file", preset.parent / "test", "--with", kind)

@@ -22,7 +22,7 @@ COLOURS = {"red": (230, 30, 30), "green": (20, 200, 20), "blue": (40, 60, 220)}
 
 
 def draw(count, seed):
-    """Pictures of one rectangle, which is left or right."""
+    """Make pictures of a rectangle on the left or on the right."""
     random, examples = np.random.default_rng(seed), []
     for _ in range(count):
         image = np.full((16, 24, 3), 240, "uint8")
@@ -41,7 +41,7 @@ def new():
 
 
 @pytest.mark.sweep
-def test_learns_cocos_captions_by_heart(data_root, tmp_path):
+def test_model_overfits_two_captions_of_coco(data_root, tmp_path):
     with zipfile.ZipFile(data_root / "detection-tiny-coco" / "tiny_coco.zip") as archive:
         archive.extractall(tmp_path)
     names = {part: f"captions_{part}2017.json" for part in ("train", "val")}
@@ -57,7 +57,7 @@ def test_learns_cocos_captions_by_heart(data_root, tmp_path):
 
 
 @pytest.mark.slow
-def test_scores_and_files(new, tmp_path):
+def test_exported_files_have_the_scores_of_the_model(new, tmp_path):
     task, pairs = new
     scores = task.evaluate(pairs[:4])
     assert set(scores) == {"bleu", "bleu_lowercase"}
@@ -73,7 +73,7 @@ def test_scores_and_files(new, tmp_path):
     assert again.evaluate([several]).keys() == scores.keys()
     maps = task.attention(images[0], tmp_path / "attention.png")
     assert (tmp_path / "attention.png").exists() and len(maps.queries) <= 7
-    with pytest.raises(ValueError, match="also rounds what a decoder keeps"):
+    with pytest.raises(ValueError, match="also rounds a decoder's cache"):
         task.export(tmp_path / "m.tflite", quantization="int8", calibration=pairs[:2])
 
 
@@ -88,26 +88,32 @@ def test_objects_are_scored_as_boxes(tmp_path):
     assert set(scores) == {"map", "map50", "map75"} and 0 <= scores["map"] < 0.5
     right = {example.image.tobytes(): example.texts[0] for example in data.train}
     task.predict = lambda images: [right[image.tobytes()] for image in images]
-    assert task.evaluate(data.train)["map50"] == 1.0  # places are those that the task knows
+    assert task.evaluate(data.train)["map50"] == 1.0  # the task has another number of positions
     task.save_to_preset(tmp_path / "finder")
     assert ka.tasks.from_preset(tmp_path / "finder").bins == 25
     coarse = ka.data.caption_objects(boxes, bins=10)
-    with pytest.raises(ValueError, match="10 places along a side: this model knows 25.*bins=25"):
+    with pytest.raises(
+        ValueError, match="10 positions along a side, and this model has 25.*bins=25"
+    ):
         task.fit(coarse, epochs=1)
-    others = [one._replace(labels=("cell",)) for one in boxes.train]
-    others = ka.data.caption_objects(ka.data.BoxedImage.collect(others))
-    with pytest.raises(ValueError, match="The classes cell: this model writes blue, green, red"):
-        task.fit(others, epochs=1)
+    renamed = [one._replace(labels=("cell",)) for one in boxes.train]
+    renamed = ka.data.caption_objects(ka.data.BoxedImage.collect(renamed))
+    with pytest.raises(
+        ValueError, match="The classes are cell, and this model writes blue, green, red"
+    ):
+        task.fit(renamed, epochs=1)
 
 
 def test_image_to_text_refuses_wrong_scores_and_long_texts(new):
     task, pairs = new
-    with pytest.raises(ValueError, match="expected labels, the classes of the objects"):
+    with pytest.raises(ValueError, match="expected labels, the class names of the objects"):
         ka.tasks.ImageToText(task.model, task.preprocessor, score="map")
     with pytest.raises(ValueError, match="score='rouge'.*expected one of bleu, exact_match, map"):
         ka.tasks.ImageToText(task.model, task.preprocessor, score="rouge")
     unknown = ka.data.CaptionedImage.collect([(pairs[0][0], "nothing red")], dev_fraction=0)
-    assert task.describe_data(unknown) == ("1 of the texts' 2 words are unknown to the model",)
+    assert task.describe_data(unknown) == (
+        "1 of the 2 words in the captions are unknown to the model",
+    )
     short = ka.tasks.ImageToText(
         task.model, task.preprocessor, writing=ka.tasks.Writing(max_new_tokens=3)
     )
@@ -116,7 +122,7 @@ def test_image_to_text_refuses_wrong_scores_and_long_texts(new):
 
 
 @pytest.mark.slow
-def test_captions_are_learnt():
+def test_train_command_learns_captions():
     train, test = ([(image, text) for image, text, _ in draw(n, s)] for n, s in ((300, 0), (40, 1)))
     task = ka.tasks.ImageToText.from_data(train, image_size=(16, 24), score="exact_match", **TINY)
     task.fit(train, epochs=12, batch_size=16, learning_rate=5e-3, verbose=False)
@@ -124,8 +130,8 @@ def test_captions_are_learnt():
 
 
 @pytest.mark.sweep
-def test_objects_are_found_by_every_file(tmp_path, capsys):
-    """Boxes of COCO's files are learnt as text, by the command, and found by each export."""
+def test_every_file_finds_objects(tmp_path, capsys):
+    """Train on COCO's boxes as texts with the command, and check every export."""
     for part, count, seed in (("train", 300, 0), ("dev", 20, 1), ("test", 30, 2)):
         (tmp_path / part).mkdir()
         content = {"images": [], "annotations": [], "categories": []}

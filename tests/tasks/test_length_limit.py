@@ -1,4 +1,4 @@
-"""Checkpoints limit the pieces of words of a sentence, and the seconds of a recording."""
+"""Limits on the pieces of a sentence and on the seconds of a recording."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def make_tokenizer(max_length=None):
     )
 
 
-def test_a_sentence_of_too_many_pieces_is_left_out():
+def test_sentence_with_too_many_pieces_is_left_out():
     preprocessor = ka.data.TaggerPreprocessor(make_tokenizer(max_length=5), ["NOUN"])
     task = ka.tasks.SequenceLabeler(None, preprocessor)
     one, two = (ka.data.Sentence(("dogs",) * n, ("NOUN",) * n) for n in (1, 2))
@@ -23,7 +23,7 @@ def test_a_sentence_of_too_many_pieces_is_left_out():
     )
 
 
-def test_a_recording_of_too_many_seconds_is_left_out():
+def test_too_long_recording_is_left_out():
     preprocessor = ka.data.SpeechTextPreprocessor(
         make_tokenizer(),
         sampling_rate=100,

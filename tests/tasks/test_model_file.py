@@ -1,4 +1,4 @@
-"""The `.keras` file of a preset: entries that Keras added later are left out, weights are kept."""
+"""The `.keras` file of a preset, without entries that Keras added later."""
 
 import inspect
 import json
@@ -22,7 +22,7 @@ def read_member(path, name):
 
 
 def list_entries(config):
-    """The entries (name, value) of all dicts in a config."""
+    """List the entries (name, value) of all dicts in a config."""
     if isinstance(config, dict):
         yield from config.items()
     for value in config.values() if isinstance(config, dict) else config:
@@ -31,7 +31,7 @@ def list_entries(config):
 
 
 def make_model(**options):
-    """A model of a layer of each kind that has new entries, nested and in a layer of ours."""
+    """Make a model with a layer of each class with new entries, also nested."""
     tokens = keras.Input((6,), dtype="int32")
     x = keras.layers.Embedding(9, 8)(tokens)
     inside = [keras.layers.Dense(8), keras.layers.BatchNormalization(**options)]
@@ -42,7 +42,7 @@ def make_model(**options):
     return keras.Model(tokens, x)
 
 
-def test_no_entry_is_written_that_keras_3_12_does_not_know(tmp_path):
+def test_no_entry_is_written_that_keras_3_12_refuses(tmp_path):
     path, model = tmp_path / "model.keras", make_model()
     model.save(path)
     before = {name: read_member(path, name) for name in ("metadata.json", "model.weights.h5")}
@@ -69,14 +69,14 @@ def test_an_entry_with_another_value_is_kept(tmp_path):
 
 
 def test_arguments_that_keras_added_are_all_listed():
-    """Fails when a newer Keras adds an argument: add it to `ADDED` with its default."""
+    """Check the arguments of the installed Keras. Add a new one to `ADDED` with its default."""
     missing = {}
-    for name, known in KERAS_3_12.items():
+    for name, arguments in KERAS_3_12.items():
         family, kind = name.split(".")
         made = getattr(getattr(keras, family), kind).__init__
         for argument, parameter in inspect.signature(made).parameters.items():
             named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-            if not named or argument in ("self", *known.split()):
+            if not named or argument in ("self", *arguments.split()):
                 continue
             if argument not in ADDED or ADDED[argument] != parameter.default:
                 missing[f"{name}({argument})"] = parameter.default
@@ -86,12 +86,12 @@ def test_arguments_that_keras_added_are_all_listed():
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "saved_models").glob("*/model.keras")), ids=lambda path: path.parent.name
 )
-def test_shipped_presets_hold_no_such_entry(path):
+def test_shipped_presets_have_no_added_entry(path):
     written = list_entries(json.loads(read_member(path, "config.json")))
     assert not [name for name, value in written if name in ADDED and value == ADDED[name]]
 
 
-def test_weights_too_large_for_half_are_refused(tmp_path):
+def test_weights_too_large_for_float16_are_refused(tmp_path):
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     model.set_weights([np.full((1, 1), 1e6, "float32"), np.zeros(1, "float32")])
     model.save(tmp_path / "model.keras")

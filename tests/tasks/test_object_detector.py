@@ -1,4 +1,4 @@
-"""`ObjectDetector`: learns squares, finds them by files of every format, and draws what it does."""
+"""`ObjectDetector`: training on squares, files of every format, and pictures."""
 
 import json
 
@@ -44,7 +44,7 @@ def trained():
 
 @pytest.mark.sweep
 @pytest.mark.tensorflow
-def test_finds_squares_from_every_file(trained, tmp_path):
+def test_every_file_finds_squares(trained, tmp_path):
     task, data = trained
     scores = task.evaluate(data)
     assert scores["map50"] > 0.8 and scores["map50"] >= scores["map75"]
@@ -55,34 +55,36 @@ def test_finds_squares_from_every_file(trained, tmp_path):
     assert isinstance(opened, ka.tasks.ObjectDetector) and opened.predict(images) == expected
     for name, quantization in (("model.tflite", None), ("model.int8.tflite", "int8_weights")):
         path = tmp_path / "preset" / name
-        opened.export(path, quantization=quantization)  # refused with ops that are not built in
+        opened.export(
+            path, quantization=quantization
+        )  # the export refuses ops that are not built in
         assert list_outputs(path) == {"logits", "boxes"}
         kind = "litert" if quantization is None else "litert-int8"
         in_file = ka.tasks.from_preset(tmp_path / "preset", kind)
         in_file_scores = in_file.evaluate(data)
         if quantization is None:
             assert in_file_scores == pytest.approx(scores, abs=1e-6)
-        else:  # not `map75`: that one threshold falls among these boxes, and a few of them cross it
+        else:  # not `map75`, because a few boxes are close to its threshold
             for name in ("map", "map50"):
                 assert in_file_scores[name] == pytest.approx(scores[name], abs=0.01)
     counts = [sum(map(len, part)) for part in (expected, [e.boxes for e in data.test])]
     assert abs(counts[0] - counts[1]) < 0.3 * counts[1]
     near = 0
-    for found, example in zip(expected, data.test, strict=True):
-        for thing in found[:1]:
-            boxes = [box for label, box, _ in example.objects() if label == thing.label]
-            near += min((np.abs(np.array(box) - thing.box).max() for box in boxes), default=9) < 3
+    for objects, example in zip(expected, data.test, strict=True):
+        for item in objects[:1]:
+            boxes = [box for label, box, _ in example.objects() if label == item.label]
+            near += min((np.abs(np.array(box) - item.box).max() for box in boxes), default=9) < 3
     assert near > 0.8 * len(data.test)
 
 
 @pytest.mark.slow
-def test_boxes_are_in_pixels_of_the_picture_that_is_given(trained, tmp_path):
+def test_boxes_are_in_pixels_of_the_input_picture(trained, tmp_path):
     task, data = trained
     image = data.test[0].image
     twice = image.repeat(2, axis=0).repeat(3, axis=1)
     keras.utils.save_img(tmp_path / "a.png", twice, scale=False)
     (small,), (large,) = task.predict([image]), task.predict([str(tmp_path / "a.png")])
-    assert [thing.label for thing in small] == [thing.label for thing in large]
+    assert [item.label for item in small] == [item.label for item in large]
     for one, other in zip(small, large, strict=True):
         np.testing.assert_allclose(np.array(one.box) * [3, 2, 3, 2], other.box, atol=3)
     (shares,) = task.predict([image], bounding_box_format="rel_xywh")
@@ -98,33 +100,33 @@ def test_learned_queries_and_losses_of_every_layer_learn_too(tmp_path):
     task = ka.tasks.ObjectDetector.from_data(data, **SIZE | settings)
     history = task.fit(data, epochs=4, batch_size=8, learning_rate=0.003, verbose=False).history
     assert history["val_loss"][-1] < history["val_loss"][0]
-    (found,) = task.predict([data.test[0].image], threshold=0.0)
-    assert len(found) == 6 and all(0 <= thing.score <= 1 for thing in found)
+    (objects,) = task.predict([data.test[0].image], threshold=0.0)
+    assert len(objects) == 6 and all(0 <= item.score <= 1 for item in objects)
     task.export(tmp_path / "model.tflite")
     assert list_outputs(tmp_path / "model.tflite") == {"logits", "boxes"}
 
 
 @pytest.mark.slow
-def test_pictures_show_boxes_and_what_queries_looked_at(trained, tmp_path):
+def test_picture_shows_boxes_and_attention_of_queries(trained, tmp_path):
     task, data = trained
     maps = task.attention(data.test[0].image, tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 5000
     assert [weights.shape for weights in maps.weights.values()] == [(1, 2, 12, 12)]
     titles = [axis.get_title() for axis in maps.figure.axes[1:]]
-    (found,) = task.predict([data.test[0].image])
-    assert titles[: len(found)] == [f"{thing.label} {thing.score:.2f}" for thing in found]
+    (objects,) = task.predict([data.test[0].image])
+    assert titles[: len(objects)] == [f"{item.label} {item.score:.2f}" for item in objects]
     assert task.draw_examples(data, tmp_path) == ["attention.png"]
 
 
-def test_other_labels_get_new_logits_and_boxes_stay():
+def test_new_labels_replace_the_logits_but_not_the_boxes():
     learned = {"queries": 4, "num_decoder_layers": 2, "auxiliary": True, "one_to_many": False}
     for settings in ({}, learned):
         task = make_task(no_object=bool(settings), **settings)
         assert ("one_to_many_logits" in task.model.output) != bool(settings)
         images = np.random.default_rng(0).random((1, HEIGHT, WIDTH, 3))
         before = {name: np.array(value) for name, value in task.model(images).items()}
-        others = [example._replace(labels=("x",) * len(example.boxes)) for example in draw(3, 0)]
-        data = ka.data.BoxedImage.collect(others, dev_fraction=0, labels=["x", "y", "z"])
+        renamed = [example._replace(labels=("x",) * len(example.boxes)) for example in draw(3, 0)]
+        data = ka.data.BoxedImage.collect(renamed, dev_fraction=0, labels=["x", "y", "z"])
         task.adapt(data)
         after = task.model(images)
         assert list(after) == list(before)
@@ -150,17 +152,17 @@ def test_sizes_are_multiples_of_cells():
     assert fit_image_size(tall, 96, dict(patch_size=(8, 4))) == (96, 32)
 
 
-def test_a_data_set_may_say_the_size_and_grey_pictures_have_one_channel():
+def test_data_set_may_set_the_size_and_grey_pictures_have_one_channel():
     grey = [example._replace(image=example.image[..., :1]) for example in draw(6, 0)]
     data = ka.data.BoxedImage.collect(grey, image_size=16)
     settings = {name: value for name, value in SIZE.items() if name != "image_size"}
     task = ka.tasks.ObjectDetector.from_data(data, **settings | {"patch_size": 1})
     assert task.model.input_shape == (None, 12, 16, 1)
-    (found,) = task.predict([grey[0].image], threshold=0.0)
-    assert len(found) == 3 * 4
+    (objects,) = task.predict([grey[0].image], threshold=0.0)
+    assert len(objects) == 3 * 4
 
 
-def test_files_of_a_kind_are_read_by_their_names(tmp_path):
+def test_file_names_decide_the_reader(tmp_path):
     from keras_attention.cli.sources import Source
 
     examples = draw(4, 0)
@@ -168,7 +170,7 @@ def test_files_of_a_kind_are_read_by_their_names(tmp_path):
     for path in (coco, tmp_path / "coco", voc):
         data = Source(files={"test": path}).load("object_detector")
         assert [example.boxes for example in data.test] == [example.boxes for example in examples]
-    with pytest.raises(ValueError, match="of several kinds"):
+    with pytest.raises(ValueError, match="have two formats"):
         Source(files={"train": coco, "test": voc}).load("object_detector")
 
 

@@ -14,7 +14,7 @@ from keras_attention.tasks import presets
 
 @pytest.fixture
 def alone(tmp_path, monkeypatch):
-    """No presets but those that a test makes, and a cache of its own."""
+    """Hide all presets, and use a new cache."""
     monkeypatch.setattr(presets, "CLONE", tmp_path / "no-clone")
     monkeypatch.setattr(presets, "WHEEL", tmp_path / "no-wheel")
     monkeypatch.setenv("KERAS_ATTENTION_CACHE", str(tmp_path / "cache"))
@@ -24,7 +24,7 @@ def alone(tmp_path, monkeypatch):
 
 @pytest.fixture
 def zoo(tagger, tmp_path):
-    """A folder with one preset, and an index."""
+    """Make a folder with one preset, and an index."""
     shutil.copytree(tagger, tmp_path / "zoo" / "small-tagger")
     (tmp_path / "zoo" / "notes").mkdir()
     presets.write_index(tmp_path / "zoo")
@@ -33,7 +33,7 @@ def zoo(tagger, tmp_path):
 
 @pytest.fixture
 def served(zoo):
-    """The URL of a server on loopback that has the zoo; `asked` has the paths asked for."""
+    """Serve the zoo on 127.0.0.1, and record the requested paths in `asked`."""
     asked = []
 
     class Handler(http.server.SimpleHTTPRequestHandler):
@@ -47,7 +47,7 @@ def served(zoo):
         server.shutdown()
 
 
-def test_the_presets_of_a_clone_have_names():
+def test_presets_of_a_clone_are_listed():
     names = {preset.name: preset for preset in ka.tasks.list_presets()}
     assert {"digits-vit", "pos-tagger-en-ewt", "multi30k-de-en"} <= set(names)
     assert names["digits-vit"].task == "vision_transformer"
@@ -55,7 +55,7 @@ def test_the_presets_of_a_clone_have_names():
     assert ka.tasks.from_preset("digits-vit").preprocessor.image_size == (8, 8)
 
 
-def test_folders_of_ones_own_come_first(alone, zoo, monkeypatch, tmp_path):
+def test_folders_of_the_environment_variable_come_first(alone, zoo, monkeypatch, tmp_path):
     assert ka.tasks.list_presets() == []
     with pytest.raises(ValueError, match="Presets in no folder: none. More are in saved_models"):
         ka.tasks.from_preset("small-tagger")
@@ -70,7 +70,7 @@ def test_folders_of_ones_own_come_first(alone, zoo, monkeypatch, tmp_path):
     assert ka.tasks.from_preset("small-tagger").predict(["the cat"])
 
 
-def test_behind_a_url_every_file_is_checked_and_kept(alone, served, monkeypatch, run, tagger):
+def test_downloaded_files_are_checked_and_cached(alone, served, monkeypatch, run, tagger):
     url, asked = served
     monkeypatch.setenv("KERAS_ATTENTION_PRESETS_URL", url)
     (info,) = ka.tasks.list_presets()
@@ -85,7 +85,7 @@ def test_behind_a_url_every_file_is_checked_and_kept(alone, served, monkeypatch,
     assert set(asked[fetched:]) == {"/index.json"}  # the files are in the cache
 
 
-def test_a_damaged_file_in_the_cache_is_fetched_again(alone, served, monkeypatch, tmp_path):
+def test_damaged_file_in_the_cache_is_downloaded_again(alone, served, monkeypatch, tmp_path):
     monkeypatch.setenv("KERAS_ATTENTION_PRESETS_URL", served[0])
     folder = presets.find_preset("small-tagger")
     assert tmp_path / "cache" in folder.parents
@@ -94,23 +94,25 @@ def test_a_damaged_file_in_the_cache_is_fetched_again(alone, served, monkeypatch
     assert (folder / "words.txt").read_text() != "damaged"
 
 
-def test_a_file_that_is_not_what_the_index_says(alone, served, zoo, monkeypatch, tmp_path):
+def test_file_with_another_hash_is_refused(alone, served, zoo, monkeypatch, tmp_path):
     monkeypatch.setenv("KERAS_ATTENTION_PRESETS_URL", served[0])
     path = zoo / "small-tagger" / "words.txt"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
-    with pytest.raises(ValueError, match="words.txt has the SHA-256 .* Nothing is kept"):
+    with pytest.raises(ValueError, match="words.txt has the SHA-256 .* Nothing is written"):
         ka.tasks.from_preset("small-tagger")
     assert not [p for p in (tmp_path / "cache").rglob("*") if p.is_file()]
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/x", "a/../../x", "a\\x", "", "a//b"])
-def test_nothing_is_written_outside(alone, served, zoo, monkeypatch, tmp_path, path):
+def test_index_with_paths_out_of_the_preset_is_refused(
+    alone, served, zoo, monkeypatch, tmp_path, path
+):
     index = json.loads((zoo / "index.json").read_text())
     files = index["presets"]["small-tagger"]["files"]
     files[path] = files.pop("words.txt")
     (zoo / "index.json").write_text(json.dumps(index))
     monkeypatch.setenv("KERAS_ATTENTION_PRESETS_URL", served[0])
-    with pytest.raises(ValueError, match="is no path inside a preset"):
+    with pytest.raises(ValueError, match="is not a path inside a preset"):
         presets.find_preset("small-tagger")
     assert not (tmp_path / "cache").exists()
 
@@ -120,16 +122,16 @@ def test_nothing_is_written_outside(alone, served, zoo, monkeypatch, tmp_path, p
     [
         ("{url}/nowhere", "nowhere/index.json answers 404 .*: check KERAS_ATTENTION_PRESETS_URL"),
         ("http://127.0.0.1:9", "cannot be reached"),
-        ("ftp://example.org", "is no address that begins with http"),
-        ("{url}/small-tagger/labels.txt?", "index.json is no JSON .*: check KERAS"),
+        ("ftp://example.org", "must begin with http"),
+        ("{url}/small-tagger/labels.txt?", "index.json is not JSON .*: check KERAS"),
     ],
 )
-def test_a_url_that_is_none(alone, served, monkeypatch, url, message):
+def test_invalid_urls_are_refused(alone, served, monkeypatch, url, message):
     monkeypatch.setenv("KERAS_ATTENTION_PRESETS_URL", url.format(url=served[0]))
     with pytest.raises(ValueError, match=message):
         ka.tasks.from_preset("small-tagger")
 
 
-def test_an_index_of_nothing(tmp_path):
-    with pytest.raises(ValueError, match="holds no preset"):
+def test_folder_without_presets_gets_no_index(tmp_path):
+    with pytest.raises(ValueError, match="has no preset"):
         presets.write_index(tmp_path)

@@ -1,4 +1,4 @@
-"""The table of recipes."""
+"""The tables of recipes, and the functions that change them."""
 
 import dataclasses
 
@@ -17,7 +17,7 @@ def test_heads_divide_the_width_of_every_recipe():
     assert not [name for name, m in models.items() if m["hidden_dim"] % m["num_heads"]]
 
 
-def test_a_data_set_may_have_its_own():
+def test_data_set_may_have_its_own_recipe():
     general = recipes.choose_recipe("vision_transformer", "cifar10")
     assert general == recipes.RECIPES["vision_transformer"]
     assert recipes.choose_recipe("vision_transformer", "digits") != general
@@ -30,7 +30,7 @@ def test_options_replace_single_numbers():
     assert recipe.epochs == 2 and recipe.seed == plain.seed
     assert recipe.model == plain.model | {"num_layers": 1, "num_heads": 3, "dropout": 0.5}
     assert recipe.data == dataclasses.replace(plain.data, max_length=9)
-    assert recipes.RECIPES["sequence_labeler"] == plain  # the table itself is as it was
+    assert recipes.RECIPES["sequence_labeler"] == plain  # the table is unchanged
 
 
 def test_recordings_can_be_streamed_and_rare_labels_weigh_more():
@@ -38,11 +38,11 @@ def test_recordings_can_be_streamed_and_rare_labels_weigh_more():
         recipes.choose_recipe("speech_recognizer", "files", {"chunk_size": 4}).model["chunk_size"]
         == 4
     )
-    with pytest.raises(ValueError, match="chunk_size= is not for text_classifier"):
+    with pytest.raises(ValueError, match="chunk_size= does not apply to text_classifier"):
         recipes.choose_recipe("text_classifier", "files", {"chunk_size": 4})
     labels = "multi_label_classifier"
     assert recipes.choose_recipe(labels, "files", {"balance": 0.5}).data.balance == 0.5
-    with pytest.raises(ValueError, match="balance= is not for dependency_parser"):
+    with pytest.raises(ValueError, match="balance= does not apply to dependency_parser"):
         recipes.choose_recipe("dependency_parser", "files", {"balance": 0.5})
 
 
@@ -54,38 +54,38 @@ def test_the_feed_forward_layers_grow_with_the_width():
     assert half["intermediate_dim"] * 2 == plain["intermediate_dim"]
 
 
-def test_learned_queries_find_one_object_each_unless_that_is_given():
+def test_learned_queries_have_no_one_to_many_head_by_default():
     recipe = recipes.choose_recipe("object_detector")
-    for options, wanted in (
+    for options, expected in (
         ({}, True),
         ({"queries": "grid"}, True),
         ({"queries": 9}, None),
         ({"queries": 9, "one_to_many": True}, True),
     ):
-        assert recipes.split_options(recipe, options).model.get("one_to_many") is wanted
+        assert recipes.split_options(recipe, options).model.get("one_to_many") is expected
 
 
-def test_learned_queries_look_for_places_in_the_vectors():
+def test_learned_queries_have_no_rotary_positions():
     recipe = recipes.choose_recipe("object_detector")
     assert recipe.model["position"] == "rotary_2d"
     assert "position" not in recipes.split_options(recipe, {"queries": 9}).model
-    given = {"queries": 9, "position": "sinusoidal_2d"}
-    assert recipes.split_options(recipe, given).model["position"] == "sinusoidal_2d"
+    changed = {"queries": 9, "position": "sinusoidal_2d"}
+    assert recipes.split_options(recipe, changed).model["position"] == "sinusoidal_2d"
 
 
 def test_every_number_of_a_recipe_counts_in_training_or_is_settled():
-    """`fit` refuses the latter: their fields have `settled=True`."""
+    """Check that `fit` refuses fields with `settled=True`."""
     settled = {
         *("beam", "characters", "image_size", "length_penalty", "lowercase", "max_length"),
         *("maximum_answer", "maximum_question", "max_size", "min_count", "num_levels", "score"),
         *("stride", "temperature", "tokens", "vocabulary_size", "window", "word_length"),
     }
     assert set(recipes.list_settled()) == settled
-    with pytest.raises(ValueError, match="beam=2 is settled when a model is built"):
+    with pytest.raises(ValueError, match="beam=2 is fixed when a model is built"):
         recipes.refuse_settled({"beam": 2})
 
 
-def test_an_encoder_that_is_given_has_its_own_sizes():
+def test_given_encoder_keeps_its_sizes():
     recipe, encoder = recipes.choose_recipe("question_answerer"), ka.models.RecurrentStack(1, 8)
     model = recipes.split_options(recipe, {"encoder": encoder, "hidden_dim": 8}).model
     assert not model.keys() & {"make_encoder", "num_layers", "num_heads", "intermediate_dim"}
@@ -93,7 +93,7 @@ def test_an_encoder_that_is_given_has_its_own_sizes():
     assert keywords["encoder"].num_layers == 1 and "num_layers" not in keywords
 
 
-def test_the_data_decide_on_characters():
+def test_data_decide_whether_characters_are_used():
     recipe = recipes.choose_recipe("question_answerer")
     characters = {"vocabulary_size": 30, "word_length": 9}
     embedding = recipe.list_keywords(characters=characters, exact_match=True)["embedding"]
@@ -101,13 +101,13 @@ def test_the_data_decide_on_characters():
         token_dropout=0.1, exact_match=True, characters=ka.models.Characters(30, 9, filters=32)
     )
     assert recipe.list_keywords(characters=None)["embedding"].characters is None
-    given = recipes.split_options(recipe, {"embedding": ka.models.TextEmbedding(scale=True)})
-    found = given.list_keywords(characters=characters)["embedding"]
-    assert found.scale and found.characters == ka.models.Characters(30, 9)
+    changed = recipes.split_options(recipe, {"embedding": ka.models.TextEmbedding(scale=True)})
+    numbers = changed.list_keywords(characters=characters)["embedding"]
+    assert numbers.scale and numbers.characters == ka.models.Characters(30, 9)
 
 
 @pytest.mark.parametrize("name", ["speech_recognizer", "speech_to_text"])
-def test_another_encoder_leaves_the_sizes_of_the_conformer_aside(name):
+def test_another_encoder_drops_the_sizes_of_the_conformer(name):
     assert "kernel_size" in recipes.choose_recipe(name).model
     encoder = ka.models.TransformerEncoder.of_size(1, 2, 96, 32)
     recipe = recipes.split_options(
@@ -149,7 +149,7 @@ def test_every_recipe_fits_its_builder(name):
 
 
 @pytest.mark.slow
-def test_few_examples_make_small_batches_unless_told(monkeypatch):
+def test_few_examples_make_small_batches_by_default(monkeypatch):
     plain = recipes.choose_recipe("sequence_labeler")
     assert recipes.shrink_batches(plain, 10_000) == plain
     assert recipes.shrink_batches(plain, 640).batch_size == 20
@@ -170,5 +170,5 @@ def test_few_examples_make_more_epochs_but_not_more_than_four_times_as_many():
     plain = recipes.choose_recipe("sequence_labeler")
     assert plain.fewest_steps == 0 and recipes.add_epochs(plain, 10) == plain
     texts = dataclasses.replace(plain, epochs=10, batch_size=50, fewest_steps=1000)
-    found = {count: recipes.add_epochs(texts, count).epochs for count in (50_000, 2_490, 100, 1)}
-    assert found == {50_000: 10, 2_490: 20, 100: 40, 1: 40}
+    numbers = {count: recipes.add_epochs(texts, count).epochs for count in (50_000, 2_490, 100, 1)}
+    assert numbers == {50_000: 10, 2_490: 20, 100: 40, 1: 40}

@@ -1,4 +1,4 @@
-"""Files with fixed shapes take what fits."""
+"""Files with fixed shapes take smaller inputs."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from keras_attention.tasks.runners import PaddedRunner, compute_each
 
 
 class Doubler:
-    """A file of fixed shapes (2, 5) that gives, per token, two numbers made of its id."""
+    """A file of fixed shapes (2, 5) that returns two numbers for the id of each token."""
 
     path, inputs = "fixed.tflite", {"token_ids": "int32"}
 
@@ -30,7 +30,7 @@ def test_padded_runner_refuses_inputs_longer_than_its_shape():
         run({"token_ids": np.ones((1, 6), "int32")})
 
 
-def test_free_shapes_and_images_pass_as_they_are():
+def test_inputs_with_free_shapes_and_images_are_not_padded():
     seen = []
 
     class Mean:

@@ -1,4 +1,4 @@
-"""`Seq2SeqLM`, of a Transformer and of a recurrent network."""
+"""`Seq2SeqLM` with a Transformer and with a recurrent network."""
 
 import contextlib
 import dataclasses
@@ -14,7 +14,8 @@ import keras_attention as ka
 from keras_attention.cli import jobs
 from keras_attention.cli import train as command
 from keras_attention.cli.sources import Source
-from keras_attention.tasks import generators, recipes, writing
+from keras_attention.tasks import generators, recipes
+from keras_attention.tasks.writing_task import find_last_of_source
 from keras_attention.training.scores import texts as text_scores
 from tests.cli.test_evaluate import printed
 
@@ -28,7 +29,7 @@ SMALL = {"epochs": 1, "batch_size": 4, "num_layers": 1, "hidden_dim": 8, "max_le
 
 
 def make_task(builder, dataset="dates", seed=0, **options):
-    """A small task; without training it writes nonsense, but always the same for a seed."""
+    """Make a small untrained task, which always writes the same."""
     keras.utils.set_random_seed(seed)
     heads = {"num_heads": 2} if builder == "seq2seq_transformer" else {}
     recipe = recipes.choose_recipe(builder, dataset, SMALL | heads | options)
@@ -37,9 +38,9 @@ def make_task(builder, dataset="dates", seed=0, **options):
 
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory):
-    """The folder of a small untrained Transformer of subwords, without the exported files."""
+    """Save a small untrained Transformer of subwords, and return its folder."""
     folder = tmp_path_factory.mktemp("models") / "translator"
-    # With this seed, it writes different nonsense for different texts.
+    # With this seed, the outputs for different texts differ.
     task = make_task("seq2seq_transformer", None, seed=3, vocabulary_size=18, beam=3)
     task.save_to_preset(folder)
     return folder
@@ -47,7 +48,7 @@ def translator(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("builder", ["seq2seq_recurrent", "seq2seq_transformer"])
-def test_characters(builder, tmp_path):
+def test_task_of_characters_writes_texts(builder, tmp_path):
     task = make_task(builder)
     long = sum(len(pair.source) >= 14 for pair in PAIRS.train)
     left_out = (f"{long} pairs of more than 14 tokens were not trained on",) if long else ()
@@ -69,7 +70,7 @@ def test_characters(builder, tmp_path):
     assert task.make_batches([], "dev") is None
 
 
-def test_one_vocabulary_is_one_table_for_the_transformer_only():
+def test_only_the_transformer_shares_the_embedding_of_one_vocabulary():
     options = {"vocabulary_size": 18}
     task = make_task("seq2seq_transformer", None, **options)
     encoder, decoder = (task.model.get_layer(side) for side in ("encoder", "decoder"))
@@ -77,13 +78,13 @@ def test_one_vocabulary_is_one_table_for_the_transformer_only():
     assert make_task("seq2seq_recurrent", None, **options).model.output_shape[-1] == 18
 
 
-def test_a_corpus_that_does_not_fit_is_refused():
+def test_corpus_of_too_long_pairs_is_refused():
     with pytest.raises(ValueError, match="Every pair .* more than 3 tokens.*max_length="):
         task = make_task("seq2seq_transformer", max_length=3)
         task.make_job(PAIRS.train, PAIRS.dev, task.recipe)
 
 
-def test_the_card_and_the_page_have_an_example_of_its_own(translator, tmp_path):
+def test_example_comes_from_the_data(translator, tmp_path):
     task = ka.tasks.from_preset(translator)
     assert task.example == type(task).example and "example" not in task.metadata
     task.example = task.find_example(PAIRS)
@@ -96,18 +97,21 @@ def test_the_card_and_the_page_have_an_example_of_its_own(translator, tmp_path):
 
 
 def test_score_file_stops_at_the_deadline_and_reports_progress(translator, monkeypatch, capsys):
-    now = iter([0.0, 1.0])  # of the first batch, and of the second
+    now = iter([0.0, 1.0])  # at the first and at the second batch
     monkeypatch.setattr(generators.time, "perf_counter", lambda: next(now))
     monkeypatch.setattr(generators, "ROWS", 2)
     monkeypatch.setattr(jobs, "keep_informed", lambda text: contextlib.nullcontext())
     monkeypatch.setattr(ka.tasks.Seq2SeqLM, "runner", staticmethod(lambda ids, beam: ids))
     task = ka.tasks.from_preset(translator)
     assert jobs.score_file(task, translator / "model.keras", PAIRS.test, deadline=0.5) == {}
-    told = capsys.readouterr().out
-    assert "model.keras is not scored: the time is over (2 of 3 texts were written)" in told
+    output = capsys.readouterr().out
+    assert (
+        "model.keras is not scored, because the time is over (2 of 3 outputs were generated)"
+        in output
+    )
 
 
-def test_of_the_minutes_some_are_for_writing_files():
+def test_some_of_the_minutes_are_reserved_for_writing_files():
     recipe = recipes.choose_recipe("seq2seq_transformer")
     reserved = [
         jobs.reserve_seconds(task, dataclasses.replace(recipe, minutes=minutes))
@@ -144,12 +148,12 @@ def test_evaluate_and_predict(run, translator, tmp_path):
     code, out, _ = run("predict", translator, "drei vier", "vier")
     assert code == 0 and len(out.splitlines()) == 2
     code, _, err = run("predict", translator, " ")
-    assert code == 2 and "' ' holds no word." in err
+    assert code == 2 and "' ' has no word." in err
     code, _, err = run("predict", translator, "vier", " ")
-    assert code == 2 and "Text 2: ' ' holds no word." in err
+    assert code == 2 and "Input 2: ' ' has no word." in err
 
 
-def test_scores():
+def test_scores_of_every_kind():
     assert text_scores.score_texts("exact_match", ["a", "b", "c"], ["a", "c", "c"]) == {
         "exact_match": 0.666667
     }
@@ -166,12 +170,10 @@ def test_task_without_sacrebleu_fails_before_training(monkeypatch):
         make_task("seq2seq_transformer", None)
 
 
-def test_the_picture_is_of_the_last_layer_that_looks_at_the_source():
+def test_the_picture_shows_the_last_layer_that_attends_to_the_source():
     maps = {"block_0/attention": 1, "block_0/cross_attention": 2, "block_1/cross_attention": 3}
-    assert writing.find_last_of_source(maps) == ("block_1/cross_attention", 3)
-    assert writing.find_last_of_source({"recurrent_decoder/attention": 4}) == (
-        "recurrent_decoder/attention", 4
-    )  # fmt: skip
+    assert find_last_of_source(maps) == "block_1/cross_attention"
+    assert find_last_of_source({"recurrent_decoder/attention": 4}) == "recurrent_decoder/attention"
 
 
 def test_aligned_files_are_found_by_their_languages(tmp_path):
@@ -183,8 +185,8 @@ def test_aligned_files_are_found_by_their_languages(tmp_path):
     source = Source(files={"test": tmp_path / "a", "train": None}, languages="de-en")
     loaded = source.load("seq2seq_transformer")
     assert loaded.test == [("drei", "three"), ("vier", "four")]
-    about = source.describe("seq2seq_transformer", loaded)
-    assert about["name"] == "a (de-en)" and about["counts"] == {"test pairs": 2}
+    entries = source.describe("seq2seq_transformer", loaded)
+    assert entries["name"] == "a (de-en)" and entries["counts"] == {"test pairs": 2}
 
 
 BAD = [
@@ -194,10 +196,16 @@ BAD = [
     (["seq2seq_transformer", "--dataset", "digits"], "images, which seq2seq_transformer does not"),
     (
         ["seq2seq_recurrent", "--dataset", "dates", "--num-heads", "2"],
-        "--num-heads is not for seq2seq_rec",
+        "--num-heads does not apply to seq2seq_rec",
     ),
-    (["sequence_labeler", "--train", "x", "--languages", "de-en"], "is not for files of tagged"),
-    (["sequence_labeler", "--train", "x", "--beam", "2"], "--beam is not for sequence_labeler"),
+    (
+        ["sequence_labeler", "--train", "x", "--languages", "de-en"],
+        "does not apply to files of t",
+    ),
+    (
+        ["sequence_labeler", "--train", "x", "--beam", "2"],
+        "--beam does not apply to sequence",
+    ),
 ]
 
 
@@ -209,7 +217,7 @@ def test_bad_input_is_one_sentence(run, tmp_path, words, message):
 
 
 def write_numbers(folder):
-    """Aligned files of German and English numbers."""
+    """Write aligned files of German and English numbers."""
     generator = np.random.default_rng(0)
     words = {"de": "null eins zwei drei vier".split(), "en": "zero one two three four".split()}
     for part, count in [("train", 400), ("dev", 20), ("test", 20)]:
@@ -229,7 +237,7 @@ def write_numbers(folder):
         ),
     ],
 )
-def test_all_files_of_a_trained_translator_write_the_same(run, tmp_path, task, options):
+def test_all_files_of_a_translator_write_the_same(run, tmp_path, task, options):
     write_numbers(tmp_path)
     files = [w for part in ("train", "dev", "test") for w in (f"--{part}", tmp_path / part)]
     options += ["--epochs", "16", "--num-layers", "1", "--dropout", "0", "--vocabulary-size", "24"]
@@ -257,8 +265,8 @@ def test_all_files_of_a_trained_translator_write_the_same(run, tmp_path, task, o
 
 
 @pytest.mark.sweep
-def test_the_translator_of_the_zoo(run, data_root):
-    """What lies in saved_models, on the official test split, by the file for phones."""
+def test_score_of_the_translator_preset(run, data_root):
+    """Score the preset in saved_models on the official test split with its LiteRT file."""
     folder = ROOT / "saved_models" / "multi30k-de-en"
     code, out, _ = run("predict", folder, "Ein Mann fährt Fahrrad.")
     assert code == 0 and out == "A man is riding a bicycle.\n"
@@ -268,11 +276,11 @@ def test_the_translator_of_the_zoo(run, data_root):
 
 
 @pytest.mark.slow
-def test_words_of_other_pairs_become_tokens(translator, tmp_path):
+def test_extend_vocabulary_adds_words_of_new_pairs(translator, tmp_path):
     task = ka.tasks.from_preset(translator)
     before = len(task.preprocessor.target)
-    others = [("vierzig", "forty"), ("dreizehn", "thirteen")] * 6
-    task.extend_vocabulary(others, 40)
+    new_pairs = [("vierzig", "forty"), ("dreizehn", "thirteen")] * 6
+    task.extend_vocabulary(new_pairs, 40)
     size = len(task.preprocessor.target)
     assert task.preprocessor.source is task.preprocessor.target and size > before
     assert task.model.output_shape[-1] == size
@@ -280,7 +288,7 @@ def test_words_of_other_pairs_become_tokens(translator, tmp_path):
     loaded = ka.tasks.from_preset(tmp_path / "longer")
     assert loaded.preprocessor == task.preprocessor
     ids = task.preprocessor(["vierzig drei"])
-    assert ids.max() >= before  # of a piece that is new
+    assert ids.max() >= before  # of a new piece
     inputs = {"source_ids": ids, "target_ids": np.array([[2, size - 1]])}
     np.testing.assert_allclose(loaded.model(inputs), task.model(inputs), atol=1e-5)
 
@@ -288,18 +296,18 @@ def test_words_of_other_pairs_become_tokens(translator, tmp_path):
 @pytest.mark.slow
 def test_a_model_with_new_tokens_learns_them(translator):
     task = ka.tasks.from_preset(translator)
-    others = [("vierzig", "forty"), ("dreizehn", "thirteen")] * 12
-    task.extend_vocabulary(others, 40)
+    new_pairs = [("vierzig", "forty"), ("dreizehn", "thirteen")] * 12
+    task.extend_vocabulary(new_pairs, 40)
     table = task.model.get_layer("encoder").get_layer("embedding").table
     before = np.array(table.embeddings)
     options = {"learning_rate": 0.03, "batch_size": 8, "verbose": False}
-    perplexity = task.fit(others, others, epochs=5, **options).history["val_perplexity"]
+    perplexity = task.fit(new_pairs, new_pairs, epochs=5, **options).history["val_perplexity"]
     assert perplexity[-1] < 0.8 * perplexity[0]
     new = [i for i in task.preprocessor.target_ids(["forty"])[0] if i >= 18]
     assert new and np.all(np.abs(np.array(table.embeddings) - before)[new].max(-1) > 0.01)
 
 
-def test_characters_are_not_extended():
+def test_vocabulary_of_characters_cannot_be_extended():
     task = make_task("seq2seq_transformer")
     with pytest.raises(ValueError, match="expected subwords that source and target share"):
         task.extend_vocabulary([("eins", "one")])
@@ -307,7 +315,7 @@ def test_characters_are_not_extended():
 
 def test_train_from_a_preset_adds_subwords(run, translator, tmp_path, monkeypatch):
     trained = []
-    monkeypatch.setattr(command, "run_job", lambda task, *rest, **named: trained.append(task))
+    monkeypatch.setattr(command, "run_job", lambda task, *arguments, **named: trained.append(task))
     path = tmp_path / "train.tsv"
     path.write_text("source\ttarget\n" + "vierzig\tforty\ndreizehn\tthirteen\n" * 9)
     start = ("train", "seq2seq_transformer", "--from", translator, "--train", path)
@@ -318,11 +326,11 @@ def test_train_from_a_preset_adds_subwords(run, translator, tmp_path, monkeypatc
     assert len(same.preprocessor.target) == 18 < len(more.preprocessor.target)
     assert more.model.output_shape[-1] == len(more.preprocessor.target)
     code, _, err = run(*start, "--output", tmp_path / "x", "--beam", 2)
-    assert code == 2 and "--beam is settled by the model of --from" in err
+    assert code == 2 and "--beam is fixed by the model of --from" in err
 
 
 @pytest.mark.slow
-def test_fit_says_which_pairs_are_too_long(caplog):
+def test_fit_counts_the_pairs_that_are_too_long(caplog):
     pairs = [("ab", "ba")] * 8 + [("a" * 30, "b" * 30)] * 2
     sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 8}
     task = ka.tasks.Seq2SeqLM.from_data(pairs, tokens="characters", max_length=8, **sizes)

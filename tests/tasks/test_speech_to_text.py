@@ -1,4 +1,4 @@
-"""`SpeechToText`: writes letters of tones, and translates them, from files of every format."""
+"""`SpeechToText`: transcripts and translations of tones, with every format."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ NAMES = {"a": "uno ", "b": "due ", "c": "tre "}
 
 
 def translate(recordings):
-    """In Italian, and backwards, as only a decoder does it."""
+    """Translate to reversed Italian, which needs a decoder."""
     return [
         one._replace(translation="".join(NAMES[letter] for letter in reversed(one.text)).strip())
         for one in recordings
@@ -28,7 +28,7 @@ def trained():
 
 
 @pytest.mark.sweep
-def test_translates_what_is_said_from_every_file(trained, tmp_path):
+def test_every_file_translates_like_the_model(trained, tmp_path):
     task, data = trained
     scores = task.evaluate(data)
     assert scores["chrf"] > 80 and scores["exact_match"] > 0.6
@@ -59,7 +59,7 @@ def test_a_file_of_int8_weights_translates_nearly_the_same(trained, tmp_path):
 
 
 @pytest.mark.sweep
-def test_shows_what_it_listened_to(trained, tmp_path):
+def test_attention_is_drawn_over_time(trained, tmp_path):
     task, data = trained
     maps = task.attention(data.test[0].sound, tmp_path / "attention.png")
     _, weights = list(maps.weights.items())[-1]
@@ -69,7 +69,7 @@ def test_shows_what_it_listened_to(trained, tmp_path):
 
 
 @pytest.mark.slow
-def test_without_translations_it_writes_transcripts():
+def test_data_without_translations_are_transcribed():
     recordings = [ka.data.Recording(np.ones((30, 5), "float32"), "ab cd")] * 8
     task = ka.tasks.SpeechToText.from_data(
         recordings, **SIZE | {"hidden_dim": 8}, max_length=6, ctc_weight=0.0
@@ -83,8 +83,8 @@ def test_without_translations_it_writes_transcripts():
     assert set(task.evaluate(recordings[:2])) == {"word_error_rate", "character_error_rate"}
 
 
-def test_refuses_what_it_cannot_learn():
-    with pytest.raises(ValueError, match="how many a second.*sampling_rate="):
+def test_data_that_cannot_be_learned_are_refused():
+    with pytest.raises(ValueError, match="without a sampling rate.*sampling_rate="):
         ka.tasks.SpeechToText.from_data(draw(4, 0), **SIZE)
     recordings = [ka.data.Recording(np.ones((30, 5), "float32"), "ab cd")] * 8
     task = ka.tasks.SpeechToText.from_data(recordings, **SIZE | {"hidden_dim": 8}, max_length=4)

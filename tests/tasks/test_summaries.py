@@ -1,4 +1,4 @@
-"""Summaries: pairs from files of texts and summaries, long sources in windows, and ROUGE."""
+"""Summaries: pairs from files, long sources in windows, and ROUGE."""
 
 import csv
 import random
@@ -19,9 +19,9 @@ def write_pairs(path, count, seed):
         rows = csv.writer(file)
         rows.writerow(["article", "summary"])
         for _ in range(count):
-            name, rest = generator.choice(NAMES), generator.choices(REST, k=12)
-            rest.insert(generator.randrange(12), f"{name} called.")
-            rows.writerow([" ".join(rest), f"{name} called."])
+            name, words = generator.choice(NAMES), generator.choices(REST, k=12)
+            words.insert(generator.randrange(12), f"{name} called.")
+            rows.writerow([" ".join(words), f"{name} called."])
     return path
 
 
@@ -35,22 +35,22 @@ def data(tmp_path_factory):
     return ka.data.from_pair_files(**paths, text_column="article", label_column="summary")
 
 
-def test_rouge_is_that_of_the_reference_library():
+def test_rouge_equals_the_reference_library():
     scorer = pytest.importorskip("rouge_score.rouge_scorer")
     scorer = scorer.RougeScorer(["rouge1", "rouge2", "rougeL"])
     written = ["the cat sat on the mat", "it rained", "nobody"]
-    wanted = ["the cat lay on a mat", "it rained all day", "trees grew"]
-    found = score_texts("rouge", written, wanted)
-    each = [scorer.score(x, y) for x, y in zip(wanted, written, strict=True)]
+    targets = ["the cat lay on a mat", "it rained all day", "trees grew"]
+    scores = score_texts("rouge", written, targets)
+    each = [scorer.score(x, y) for x, y in zip(targets, written, strict=True)]
     for name, other in {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}.items():
         mean = sum(scores[other].fmeasure for scores in each) / len(each)
-        assert found[name] == pytest.approx(mean, abs=1e-5)
+        assert scores[name] == pytest.approx(mean, abs=1e-5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mask", [ka.masks.Window(16), ka.masks.Chunked(16)], ids=str)
-def test_long_sources_in_windows(data, mask):
-    """What is far away of a token's own block changes nothing in it."""
+def test_long_sources_are_read_in_windows(data, mask):
+    """Check that tokens far outside of a token's window do not change it."""
     task = ka.tasks.Seq2SeqLM.from_data(
         data, score="rouge", mask=mask, position="rotary", max_length=256, **SIZE
     )
@@ -65,7 +65,7 @@ def test_long_sources_in_windows(data, mask):
 
 
 @pytest.mark.sweep
-def test_it_learns_what_matters(data, tmp_path):
+def test_model_learns_to_copy_the_important_words(data, tmp_path):
     task = ka.tasks.Seq2SeqLM.from_data(
         data, score="rouge", mask=ka.masks.Window(16), max_length=128, beam=1, **SIZE
     )
@@ -74,6 +74,6 @@ def test_it_learns_what_matters(data, tmp_path):
     task.export(tmp_path / "model.tflite", quantization="int8_weights")
 
 
-def test_an_unknown_score(data):
+def test_unknown_score_is_refused(data):
     with pytest.raises(ValueError, match="score='meteor'.: expected one of .*rouge"):
         ka.tasks.Seq2SeqLM.from_data(data, score="meteor", **SIZE)

@@ -1,4 +1,4 @@
-"""A task in Python: made by hand or from data, trained on, kept, and opened by the command line."""
+"""Tasks in Python: made from parts or data, trained, saved, and opened by commands."""
 
 import copy
 import io
@@ -20,14 +20,14 @@ SIZE = {"num_layers": 1, "num_heads": 2, "hidden_dim": 16, "dropout": 0.0}
 
 
 def make_sentences(count, seed, tag=lambda tag: tag):
-    """Sentences such as `the cat saw a tree .`"""
+    """Make sentences such as `the cat saw a tree .`"""
     draw = np.random.default_rng(seed)
-    found = []
+    results = []
     for _ in range(count):
         tags = ["DET", "NOUN", "VERB", *["DET", "NOUN"] * draw.integers(2), "PUNCT"]
         words = tuple(WORDS[name][draw.integers(len(WORDS[name]))] for name in tags)
-        found.append(ka.data.Sentence(words, tuple(map(tag, tags))))
-    return found
+        results.append(ka.data.Sentence(words, tuple(map(tag, tags))))
+    return results
 
 
 def mark_entity(tag):
@@ -36,7 +36,7 @@ def mark_entity(tag):
 
 @pytest.fixture(scope="module")
 def task():
-    """A small tagger trained in Python."""
+    """Train a small tagger in Python."""
     train = make_sentences(80, 0)
     task = ka.tasks.SequenceLabeler.from_data(train, learning_rate=0.02, batch_size=8, **SIZE)
     task.fit(train, epochs=3, verbose=False)
@@ -84,25 +84,26 @@ def test_sentences_over_the_limit_are_left_out_and_counted(task, caplog):
         task.predict([long.tokens])
 
 
-def test_texts_and_tokens_are_inputs(task):
+def test_predict_takes_texts_and_lists_of_tokens(task):
     ((the, cat, sat),) = task.predict(["The cat sat"])
     assert (the.token, the.tag, cat.tag, sat.tag) == ("The", "DET", "NOUN", "VERB")
     assert 0.5 < cat.probability <= 1
     assert task.predict([["The", "cat", "sat"]])[0] == [the, cat, sat]
-    with pytest.raises(ValueError, match="'The cat' is one text: pass a list of texts"):
+    with pytest.raises(ValueError, match="'The cat' is one text: pass a list of str"):
         task.predict("The cat")
 
 
-def test_attention_is_arrays_and_a_picture(task, tmp_path):
+def test_attention_returns_arrays_and_a_picture(task, tmp_path):
     maps = task.attention("the cat sat .", tmp_path / "picture.png")
     (weights,) = maps.weights.values()
     assert weights.shape == (1, 2, 4, 4) and maps.keys == ["the", "cat", "sat", "."]
     assert maps.queries[1] == "cat  NOUN" and maps.figure.axes
+    assert ": (1, 2, 4, 4)}, queries=[" in repr(maps)
     np.testing.assert_allclose(np.asarray(weights).sum(axis=-1), 1, rtol=1e-5)
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_preset_is_the_task_again(task, preset):
+def test_saved_and_loaded_task_predicts_the_same(task, preset):
     again = ka.tasks.from_preset(preset)
     assert type(again) is ka.tasks.SequenceLabeler
     assert again.predict(["the cat saw a tree ."]) == task.predict(["the cat saw a tree ."])
@@ -114,12 +115,12 @@ def test_a_preset_is_the_task_again(task, preset):
     assert ka.tasks.SequenceLabeler.from_preset(preset).metadata == again.metadata
     with pytest.raises(ValueError, match="is a SequenceLabeler, not a TextClassifier"):
         ka.tasks.TextClassifier.from_preset(preset)
-    with pytest.raises(ValueError, match="already holds a finished model"):
+    with pytest.raises(ValueError, match="already contains a finished model"):
         task.save_to_preset(preset)
 
 
 @pytest.mark.slow
-def test_the_command_line_takes_it(run, preset, corpus, tmp_path):
+def test_commands_take_a_preset_saved_in_python(run, preset, corpus, tmp_path):
     folder = shutil.copytree(preset, tmp_path / "copy")
     code, out, err = run("predict", folder, "the cat sat.")
     tags = [line.split()[1] for line in out.splitlines()]
@@ -128,13 +129,13 @@ def test_the_command_line_takes_it(run, preset, corpus, tmp_path):
     assert code == 0 and "checks passed" in out
     again = ka.tasks.from_preset(folder, "litert-int8")
     assert [token.tag for token in again.predict(["the cat sat."])[0]] == tags
-    with pytest.raises(ValueError, match="holds no model.keras: model.int8.tflite predicts"):
+    with pytest.raises(ValueError, match="has no model.keras. model.int8.tflite can predict"):
         (folder / "model.keras").unlink()
         ka.tasks.from_preset(folder).fit(make_sentences(4, 0))
 
 
 @pytest.mark.slow
-def test_half_of_the_weights_size(task, preset, tmp_path):
+def test_float16_halves_the_file(task, preset, tmp_path):
     task.save_to_preset(tmp_path / "half", weights_dtype="float16")
     sizes = [(path / "model.keras").stat().st_size for path in (tmp_path / "half", preset)]
     assert sizes[0] < 0.8 * sizes[1]
@@ -149,24 +150,24 @@ def test_half_of_the_weights_size(task, preset, tmp_path):
 
 
 @pytest.mark.slow
-def test_other_labels_get_a_new_last_layer_which_is_said(preset, capsys, caplog):
+def test_new_labels_get_a_new_last_layer_with_a_log_message(preset, capsys, caplog):
     task = ka.tasks.from_preset(preset)
     before = task.model.get_layer("words").get_weights()
     entities = make_sentences(40, 5, mark_entity)
     task.fit(entities, epochs=3, learning_rate=0.02, verbose=2)
     out = capsys.readouterr().out
-    assert caplog.messages[0].startswith("the last layer is new, for 2 labels in place of 4: the m")
+    assert caplog.messages[0].startswith("the last layer is new, for 2 labels instead of 4: the m")
     assert "Epoch 3/3" in out and "val_entity_f1:" in out
     assert task.preprocessor.labels.names == ("O", "B-thing")
     assert task.metadata["labels"] == ["O", "B-thing"]
-    (found,) = task.predict(["the cat saw a tree ."], group_entities=True)
-    assert [(e.text, e.label, e.start, e.end) for e in found] == [
+    (results,) = task.predict(["the cat saw a tree ."], group_entities=True)
+    assert [(e.text, e.label, e.start, e.end) for e in results] == [
         ("cat", "thing", 1, 2),
         ("tree", "thing", 4, 5),
     ]
     after = task.model.get_layer("words").get_weights()
     changes = [np.abs(one - other).max() for one, other in zip(before, after, strict=True)]
-    assert 0 < max(changes) < 1  # it went on from there
+    assert 0 < max(changes) < 1  # it resumed there
 
 
 @pytest.mark.slow
@@ -178,8 +179,8 @@ def test_fewer_labels_keep_the_last_layer(preset, caplog):
 
 
 @pytest.mark.slow
-def test_a_model_of_ones_own_becomes_a_preset(run, corpus, tmp_path):
-    """Layers of this package put together by hand, with a preprocessor."""
+def test_own_model_becomes_a_preset(run, corpus, tmp_path):
+    """Check a model of layers of this package with a preprocessor."""
     sentences = make_sentences(60, 2)
     preprocessor = ka.data.TaggerPreprocessor.build(sentences, characters=False)
     ids = keras.Input((None,), dtype="int32", name="token_ids")
@@ -201,7 +202,7 @@ def test_a_model_of_ones_own_becomes_a_preset(run, corpus, tmp_path):
 
 
 @pytest.mark.slow
-def test_export_in_one_line(task, tmp_path):
+def test_export_writes_the_file_with_its_vocabularies(task, tmp_path):
     report = task.export(tmp_path / "tagger.tflite", quantization="int8_weights")
     assert report.size > 0 and (tmp_path / "manifest.json").is_file()
     assert json.loads((tmp_path / "manifest.json").read_text())["task"] == "sequence_labeler"
@@ -214,7 +215,7 @@ def test_export_in_one_line(task, tmp_path):
 
 
 @pytest.mark.slow
-def test_an_interrupted_fit_goes_on_in_its_folder(tmp_path):
+def test_interrupted_fit_resumes_in_its_folder(tmp_path):
     class Stop(keras.callbacks.Callback):
         def on_epoch_begin(self, epoch, logs=None):
             if epoch == 2:
@@ -237,11 +238,11 @@ def test_an_interrupted_fit_goes_on_in_its_folder(tmp_path):
     ("make", "message"),
     [
         (lambda t: t.fit([], epochs=1), "nothing to train on"),
-        (lambda t: t.fit(make_sentences(4, 0), steps=3), "steps=3 is no number of the training"),
-        (lambda t: t.fit(make_sentences(4, 0), epoch=3), "epoch=3 is no number of the training"),
-        (lambda t: t.fit(make_sentences(4, 0), max_length=9), "max_length=9 is settled when a m"),
-        (lambda t: t.predict([" "]), "' ' holds no word"),
-        (lambda t: t.predict(["a", " "]), "^Text 2: ' ' holds no word"),
+        (lambda t: t.fit(make_sentences(4, 0), steps=3), "steps=3 is not a number for training"),
+        (lambda t: t.fit(make_sentences(4, 0), epoch=3), "epoch=3 is not a number for training"),
+        (lambda t: t.fit(make_sentences(4, 0), max_length=9), "max_length=9 is fixed when a m"),
+        (lambda t: t.predict([" "]), "' ' has no word"),
+        (lambda t: t.predict(["a", " "]), "^Text 2: ' ' has no word"),
         (lambda t: t.predict(["a"], group_entities=True), "group_entities= is for tags such as"),
         (lambda t: type(t)(t.model, t.preprocessor, builder="x"), "builder='x'.: expected one of"),
         (lambda t: type(t)(t.model, t.preprocessor, maximum_length=0), "maximum_length"),
@@ -260,8 +261,8 @@ def test_entities_of_tags_that_break_the_scheme():
 
     tags = "I-a I-a I-b B-b I-b O I-b B-a B-a".split()
     tokens = [TaggedToken(str(k), tag, 1 - k / 10) for k, tag in enumerate(tags)]
-    found = [(e.text, e.label, e.start, e.end) for e in find_entities(tokens)]
-    assert found == [
+    results = [(e.text, e.label, e.start, e.end) for e in find_entities(tokens)]
+    assert results == [
         ("0 1", "a", 0, 2), ("2", "b", 2, 3), ("3 4", "b", 3, 5), ("6", "b", 6, 7),
         ("7", "a", 7, 8), ("8", "a", 8, 9),
     ]  # fmt: skip
@@ -277,8 +278,8 @@ def test_entities_of_tags_that_mark_last_tokens():
 
     tags = "S-a S-a B-a E-a I-a O E-b E-b U-b B-b L-b".split()
     assert marks_entities(tags) and not marks_entities(["O", "NOUN", "S"])
-    found = find_entities([TaggedToken(str(k), tag, 1.0) for k, tag in enumerate(tags)])
-    assert [(e.start, e.end) for e in found] == [
+    results = find_entities([TaggedToken(str(k), tag, 1.0) for k, tag in enumerate(tags)])
+    assert [(e.start, e.end) for e in results] == [
         (0, 1), (1, 2), (2, 4), (4, 5), (6, 7), (7, 8), (8, 9), (9, 11),
     ]  # fmt: skip
 
@@ -298,31 +299,39 @@ def test_predict_reads_files_and_writes_json(run, preset, tmp_path, monkeypatch)
     code, _, err = run("predict", preset, "x", "--group-entities")
     assert code == 2 and "--group-entities is for tags such as B-person" in err
     code, _, err = run("predict", preset, "x", "--beam", 2)
-    assert code == 2 and "--beam is not for models of sequence_labeler" in err
+    assert code == 2 and "--beam does not apply to sequence_labeler" in err
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["lines", "json"])
+def test_predict_checks_every_line_before_it_starts(run, tmp_path, options):
+    (tmp_path / "texts.txt").write_text(f"the cat sat\n\n{'word ' * 600}\na dog ran\n")
+    code, out, err = run("predict", "pos-tagger-en-ewt", "--file", tmp_path / "texts.txt", *options)
+    assert code == 2 and out == ""
+    assert err.startswith("keras-attention: Input 3: The text has 600 tokens, over this model's")
 
 
 @pytest.mark.slow
-def test_the_command_line_goes_on_from_a_preset(run, preset, corpus, tmp_path):
+def test_train_command_continues_from_a_preset(run, preset, corpus, tmp_path):
     words = ["train", "sequence_labeler", "--from", preset, "--train", corpus / "train.conllu"]
     words += ["--test", corpus / "test.conllu", "--output", tmp_path / "tuned"]
     code, out, err = run(*words, "--epochs", 3, "--learning-rate", 0.02, "--batch-size", 8)
-    assert (code, err) == (0, "") and "the last layer is new, for 5 labels in place of 4" in out
+    assert (code, err) == (0, "") and "the last layer is new, for 5 labels instead of 4" in out
     assert f"Fine-tuned from {preset}" in (tmp_path / "tuned" / "README.md").read_text("utf-8")
     scores = json.loads((tmp_path / "tuned" / "scores.json").read_text("utf-8"))
     assert scores["test"]["keras"]["accuracy"] > 0.8
     refused = [
-        (["--num-layers", 2], "--num-layers is settled by the model of --from"),
-        (["--max-length", 9], "--max-length is settled by the model of --from"),
+        (["--num-layers", 2], "--num-layers is fixed by the model of --from"),
+        (["--max-length", 9], "--max-length is fixed by the model of --from"),
     ]
     for more, message in refused:
         code, _, err = run(*words[:-1], tmp_path / "new", *more)
         assert code == 2 and message in err and not (tmp_path / "new").exists()
     code, _, err = run("train", "text_classifier", *words[2:-1], tmp_path / "new")
-    assert code == 2 and "holds a sequence_labeler: train sequence_labeler" in err
+    assert code == 2 and "is a sequence_labeler: train sequence_labeler" in err
 
 
 @pytest.mark.slow
-def test_pictures_in_class_folders(run, tmp_path):
+def test_train_command_reads_class_folders(run, tmp_path):
     draw = np.random.default_rng(0)
     for label, light in [("day", 200), ("night", 60)]:
         (tmp_path / "pictures" / label).mkdir(parents=True)
@@ -335,16 +344,16 @@ def test_pictures_in_class_folders(run, tmp_path):
     assert "resized to 16 x 16" in (tmp_path / "model" / "README.md").read_text("utf-8")
     picture = tmp_path / "pictures" / "day" / "0.png"
     code, out, _ = run("predict", tmp_path / "model", picture, "--json", "--top", 1)
-    (found,) = json.loads(out)["prediction"]
-    assert code == 0 and found["label"] == "day"
+    (results,) = json.loads(out)["prediction"]
+    assert code == 0 and results["label"] == "day"
     code, out, _ = run("evaluate", tmp_path / "model", "--file", tmp_path / "pictures")
     assert code == 0 and "accuracy" in out
     code, _, err = run(*words, "--output", tmp_path / "new", "--encoding", "latin-1")
-    assert code == 2 and "--encoding latin-1 is not for folders of pictures" in err
+    assert code == 2 and "--encoding latin-1 does not apply to folders of images" in err
 
 
 @pytest.mark.slow
-def test_texts_of_another_encoding_in_folders(run, tmp_path):
+def test_train_command_reads_folders_in_another_encoding(run, tmp_path):
     for label, text in [("gut", "schön und größer"), ("schlecht", "übel und öde")]:
         (tmp_path / "texts" / label).mkdir(parents=True)
         for k in range(20):
@@ -360,7 +369,7 @@ def test_texts_of_another_encoding_in_folders(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_masked_language_models_by_command(run, tmp_path):
+def test_commands_for_masked_language_models(run, tmp_path):
     (tmp_path / "text.txt").write_text("the cat sat on the mat. the dog ran to the tree. " * 60)
     words = ["train", "masked_language_model", "--train", tmp_path / "text.txt", "--steps", 20]
     words += ["--tokens", "characters", "--max-length", 24, "--output", tmp_path / "model"]
@@ -371,7 +380,7 @@ def test_masked_language_models_by_command(run, tmp_path):
     code, out, _ = run("evaluate", tmp_path / "model", "--file", tmp_path / "text.txt")
     assert code == 0 and "perplexity" in out
     code, _, err = run("predict", tmp_path / "model", "the cat")
-    assert code == 2 and "holds no [MASK]" in err
+    assert code == 2 and "has no [MASK]" in err
 
 
 @pytest.mark.parametrize(
@@ -379,13 +388,13 @@ def test_masked_language_models_by_command(run, tmp_path):
     [
         ("digits-speech", "said.wav", "'said.wav' is one recording: pass a list of them"),
         ("digits-speech", np.zeros(800), r"An array of shape \(800,\) is one recording"),
-        ("digits-vit", pathlib.Path("three.png"), "'three.png' is one picture"),
-        ("digits-vit", np.zeros((8, 8)), r"An array of shape \(8, 8\) is one picture"),
-        ("blood-cells", np.zeros((24, 32, 3)), r"An array of shape \(24, 32, 3\) is one picture"),
-        ("emotions", "How nice!", "'How nice!' is one text: pass a list of texts"),
+        ("digits-vit", pathlib.Path("three.png"), "'three.png' is one image"),
+        ("digits-vit", np.zeros((8, 8)), r"An array of shape \(8, 8\) is one image"),
+        ("blood-cells", np.zeros((24, 32, 3)), r"An array of shape \(24, 32, 3\) is one image"),
+        ("emotions", "How nice!", "'How nice!' is one text: pass a list of str"),
     ],
 )
-def test_one_input_is_no_list_of_them(preset, one, message):
+def test_single_input_in_place_of_a_list_is_refused(preset, one, message):
     with pytest.raises(ValueError, match=message):
         ka.tasks.from_preset(preset).predict(one)
 
@@ -396,9 +405,9 @@ def test_one_input_is_no_list_of_them(preset, one, message):
         ("emotions", ["Nice!"], {"top": -1}, r"predict\(top=-1\): top must be a whole number"),
         ("digits-vit", [np.zeros((8, 8, 1))], {"top": 1.5}, r"predict\(top=1.5\): top must"),
         ("blood-cells", [np.zeros((24, 32, 3))], {"threshold": 2}, "threshold=2: expected a score"),
-        ("blood-cells", [np.zeros((0, 0, 3))], {}, r"A picture of shape \(0, 0, 3\): expected"),
-        ("pos-tagger-en-ewt", [["The", ""]], {}, "'' is no word: expected strings"),
-        ("pos-tagger-en-ewt", [["The", 3]], {}, "3 is no word: expected strings"),
+        ("blood-cells", [np.zeros((0, 0, 3))], {}, r"An image of shape \(0, 0, 3\): expected"),
+        ("pos-tagger-en-ewt", [["The", ""]], {}, "'' is not a word: expected a str"),
+        ("pos-tagger-en-ewt", [["The", 3]], {}, "3 is not a word: expected a str"),
     ],
 )
 def test_predict_refuses_invalid_inputs_and_options(preset, inputs, options, message):
@@ -419,7 +428,7 @@ def test_a_task_that_has_predicted_is_pickled_and_copied(task):
 
 
 @pytest.mark.slow
-def test_a_preset_saved_after_fit_holds_no_optimizer(tmp_path):
+def test_preset_saved_after_fit_has_no_optimizer(tmp_path):
     texts = [ka.data.Text("a joy", "good"), ka.data.Text("a bore", "bad")] * 4
     size = {"num_layers": 1, "num_heads": 2, "hidden_dim": 16}
     fresh = ka.tasks.TextClassifier.from_data(texts, **size)
@@ -435,10 +444,10 @@ def test_a_preset_saved_after_fit_holds_no_optimizer(tmp_path):
                 assert "optimizer" not in weights
     again = ka.tasks.from_preset(tmp_path / "trained")
     assert again.predict(["a joy"]) == fresh.predict(["a joy"])
-    assert fresh.model.compiled  # the task itself can go on
+    assert fresh.model.compiled  # the task can be trained further
 
 
-def test_entities_say_which_characters_they_are():
+def test_entities_have_character_positions():
     from keras_attention.tasks.sequence_labeler import TaggedToken, find_entities, place_entities
 
     text = "Then, Ada  Lovelace wrote."

@@ -1,4 +1,4 @@
-"""`TextClassifier`: its parts alone, and (slow) all commands on a small real run."""
+"""`TextClassifier`, and (slow) all commands on a small run."""
 
 import json
 import random
@@ -18,21 +18,21 @@ POLARITY = "sentiment-sentence-polarity"  # the folder among the real data
 
 
 def write_opinions(path, count, seed):
-    """A CSV file of opinions such as `the film was great`, with the columns `stars` and `said`."""
+    """Write a CSV file of opinions with the columns `stars` and `said`."""
     generator = random.Random(seed)
     subjects = ["the film", "a dog", "this", "the big house"]
-    said = {"positive": ["great", "good", "a joy"], "negative": ["bad", "dull", "a bore"]}
+    phrases = {"positive": ["great", "good", "a joy"], "negative": ["bad", "dull", "a bore"]}
     with open(path, "w", encoding="utf-8") as file:
         print("stars,said", file=file)
         for k in range(count):
             label = ["positive", "negative"][k % 2]
-            words = f"{generator.choice(subjects)} was {generator.choice(said[label])}"
+            words = f"{generator.choice(subjects)} was {generator.choice(phrases[label])}"
             print(f'{label},"{words}, {generator.choice(["so", "and so"])} it was"', file=file)
 
 
 @pytest.fixture(scope="module")
 def opinions(tmp_path_factory):
-    """A folder with train.csv, dev.csv and test.csv."""
+    """Write a folder with train.csv, dev.csv and test.csv."""
     folder = tmp_path_factory.mktemp("opinions")
     for seed, (part, count) in enumerate([("train", 96), ("dev", 20), ("test", 20)]):
         write_opinions(folder / f"{part}.csv", count, seed)
@@ -41,7 +41,7 @@ def opinions(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def classifier(opinions, tmp_path_factory):
-    """The folder of a small text classifier, trained and exported by `train`."""
+    """Train a small text classifier with `train`, and return its folder."""
     folder = tmp_path_factory.mktemp("models") / "classifier"
     files = [word for p in ("train", "dev", "test") for word in (f"--{p}", f"{opinions}/{p}.csv")]
     columns = ["--label-column", "stars", "--text-column", "said"]
@@ -65,10 +65,10 @@ TEXTS = ka.data.Text.collect(
 
 
 @pytest.mark.parametrize("pooling", quick(["attention", "cls"], "attention"))
-def test_its_parts(pooling, tmp_path):
+def test_preprocessor_batches_and_scores(pooling, tmp_path):
     task = make_task(TEXTS, pooling)
     assert task.metadata["task"] == "text_classifier" and task.metadata["labels"] == ["a", "b"]
-    assert task.describe_data(TEXTS) == ("of 2 longer texts only the first 9 words are used",)
+    assert task.describe_data(TEXTS) == ("only the first 9 words of 2 long examples are used",)
     job = task.make_job(TEXTS.train, TEXTS.dev, task.recipe)
     assert [len(part) for part in (job.train, job.dev)] == [1, 1] and job.monitor == "accuracy"
     assert task.draw_examples(TEXTS, tmp_path) == ["attention.png"]
@@ -93,27 +93,35 @@ def test_show_prints_and_predict_returns_labels_with_probabilities(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "b  75.00 %  a good joy"
     assert lines[1] == "a  90.00 %  " + long[:59] + "…"
-    (found,) = task.predict(["a good joy"])
-    assert found.label == "b" and found.probability == pytest.approx(0.75)
+    (results,) = task.predict(["a good joy"])
+    assert results.label == "b" and results.probability == pytest.approx(0.75)
     ((first, second),) = task.predict(["a good joy"], top=2)
     assert (first.label, second.label) == ("b", "a") and second.probability == pytest.approx(0.25)
-    texts = ["a good joy", long] * 40  # more than are computed at a time
-    assert [found.label for found in task.predict(texts)] == ["b", "a"] * 40
-    with pytest.raises(ValueError, match="' ' holds no word"):
+    texts = ["a good joy", long] * 40  # more than one batch
+    assert [results.label for results in task.predict(texts)] == ["b", "a"] * 40
+    with pytest.raises(ValueError, match="' ' .* no word"):
         show(task, [" "], {})
-    with pytest.raises(ValueError, match="^Text 2: '' holds no word"):
+    with pytest.raises(ValueError, match="^Text 2: '' .* no word"):
         task.predict(["a good joy", ""])
     with pytest.raises(ValueError, match="is one text: pass a list"):
         task.predict("a good joy")
+    with pytest.raises(ValueError, match="attention takes one text, not a list"):
+        task.attention(["a joy"])
+    for use in (task.evaluate, task.fit, ka.tasks.TextClassifier.from_data):
+        with pytest.raises(ValueError, match="'test.csv' is a string or a path"):
+            use("test.csv")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--train", "{csv}"], "train.csv:1: no column 'text'; the first row names stars, said"),
-        (["--train", "{csv}", "--dev", "{conllu}"], "of several kinds, CoNLL-U and texts"),
-        (["--train", "{conll}"], "x.conll is no file of texts: expected a folder, or a name"),
-        (["--train", "{conllu}"], "tagged sentences, which text_classifier does not take; seq"),
+        (["--train", "{csv}"], "train.csv:1: no column 'text', the first row names stars, said"),
+        (["--train", "{csv}", "--dev", "{conllu}"], "different formats, CoNLL-U and labeled text"),
+        (["--train", "{conll}"], "x.conll is not a file of text: expected a name"),
+        (
+            ["--train", "{conllu}"],
+            "sentences, which text_classifier does not take. Train a seq",
+        ),
         (["--dev", "{csv}", "--label-column", "said", "--text-column", "said"], "nothing to train"),
         (["--train", "{empty}"], "has no folder in it: expected one for each label"),
         (["--dataset", "sentence_polarity", "--data-dir", "{empty}"], "that NLTK publishes"),
@@ -133,7 +141,7 @@ def test_bad_input_is_one_sentence(run, corpus, opinions, tmp_path, words, messa
 
 
 @pytest.mark.slow
-def test_it_learns_and_its_folder_is_whole(classifier):
+def test_train_command_learns_and_writes_all_files(classifier):
     assert names(classifier) == FILES | {"words.txt"}
     scores = read(classifier, "scores.json")
     assert scores["test"]["keras"]["accuracy"] > 0.9
@@ -147,7 +155,7 @@ def test_it_learns_and_its_folder_is_whole(classifier):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["keras", "saved_model", "litert", "litert-int8"])
-def test_labels_with_probabilities_from_every_format(run, classifier, kind):
+def test_every_format_predicts_the_same_probabilities(run, classifier, kind):
     code, out, err = run("predict", classifier, "A great film!", "bad, bad", "--with", kind)
     assert (code, err) == (0, "")
     rows = [line.split(maxsplit=3) for line in out.splitlines()]
@@ -157,8 +165,8 @@ def test_labels_with_probabilities_from_every_format(run, classifier, kind):
 
 
 @pytest.mark.sweep
-def test_the_polarity_of_real_sentences(run, data_root, tmp_path):
-    """By the recipe as it is; a CNN of the literature (Kim, 2014, CNN-rand) reaches 76.1 %."""
+def test_accuracy_on_sentence_polarity(run, data_root, tmp_path):
+    """Train by the recipe. A CNN (Kim, 2014, CNN-rand) reaches 76.1 %."""
     words = ["--dataset", "sentence_polarity", "--data-dir", data_root / POLARITY]
     if not (data_root / POLARITY).is_dir():
         pytest.skip(f"no {POLARITY} among the real data")
@@ -171,7 +179,7 @@ def test_the_polarity_of_real_sentences(run, data_root, tmp_path):
 
 
 @pytest.mark.slow
-def test_columns_are_remembered(run, classifier, opinions):
+def test_evaluate_uses_the_columns_of_the_training(run, classifier, opinions):
     code, out, _ = run("evaluate", classifier, "--file", opinions / "test.csv")
     score = json.loads((classifier / "scores.json").read_text("utf-8"))["test"]["keras"]
     assert code == 0 and printed(out, "accuracy") == pytest.approx(
@@ -180,18 +188,18 @@ def test_columns_are_remembered(run, classifier, opinions):
 
 
 @pytest.mark.slow
-def test_an_export_of_fixed_length_calibrated_on_texts(run, classifier, opinions, tmp_path):
+def test_fixed_length_export_is_calibrated_on_texts(run, classifier, opinions, tmp_path):
     words = ["--quantization", "int8", "--file", opinions / "dev.csv", "--sequence-length", 12]
     path = tmp_path / "small.tflite"
     code, _, err = run("export", classifier, *words, "--output", path)
     assert (code, err) == (0, "") and path.is_file()
 
 
-def test_the_example_is_of_the_data_and_a_task_says_what_it_is():
+def test_example_comes_from_the_data_and_repr_describes_the_task():
     good = "win a free prize now, call this number"
     data = ka.data.Text.collect([("ok", "ham"), (good, "spam")] * 4, dev_fraction=0)
     size = {"num_layers": 1, "num_heads": 2, "hidden_dim": 16}
     task = ka.tasks.TextClassifier.from_data(data, **size)
     assert task.find_example(data) == good
-    said = f"TextClassifier(text_classifier: {task.model.name}, "
-    assert repr(task) == f"{said}{task.model.count_params():,} parameters, 2 labels)"
+    phrases = f"TextClassifier(text_classifier: {task.model.name}, "
+    assert repr(task) == f"{phrases}{task.model.count_params():,} parameters, 2 labels)"

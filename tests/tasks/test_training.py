@@ -1,4 +1,4 @@
-"""Interrupted training ends as one that is not, also on a full disk or with damaged files."""
+"""Interrupted and resumed training, full disks, damaged files, and time limits."""
 
 import contextlib
 import dataclasses
@@ -23,7 +23,7 @@ RECIPE = Recipe(model={}, epochs=4, batch_size=8, learning_rate=0.05)
 
 
 def make_job():
-    """A linear classifier of fixed data, without any randomness left."""
+    """Make a job for a linear classifier of fixed data, without randomness."""
     keras.utils.set_random_seed(1)
     generator = np.random.default_rng(0)
     x = generator.normal(size=(48, 5)).astype("float32")
@@ -42,7 +42,7 @@ def make_job():
 
 
 class BothWrong(keras.losses.Loss):
-    """Of two cross-entropies their greater one: neither output has a loss of its own."""
+    """Return the greater of two cross-entropies, so that neither output has its own loss."""
 
     def call(self, y_true, y_pred):
         entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
@@ -52,7 +52,7 @@ class BothWrong(keras.losses.Loss):
 
 
 class BothRight(keras.metrics.Mean):
-    """The share of examples that both outputs have right."""
+    """Share of examples for which both outputs are right."""
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         right = [keras.ops.equal(keras.ops.argmax(x, -1), y_true) for x in y_pred.values()]
@@ -60,7 +60,7 @@ class BothRight(keras.metrics.Mean):
 
 
 def make_joint_job():
-    """The same data, and a model of two outputs."""
+    """Make a job for the same data and a model of two outputs."""
     job = make_job()
     inputs = job.model.inputs[0]
     outputs = {name: keras.layers.Dense(3, name=name)(inputs) for name in ("first", "second")}
@@ -82,7 +82,7 @@ def start(path):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """Weights, best epoch and history of a run without interruption."""
+    """Return weights, best epoch and history of a run without interruption."""
     job = make_job()
     best, history = train_model(job, RECIPE, start(tmp_path_factory.mktemp("whole")))
     return job.model.get_weights(), best, history
@@ -93,7 +93,7 @@ def numbers(history):
 
 
 class Epochs(keras.callbacks.Callback):
-    """Notes the epochs that are trained here, from 1."""
+    """Records the trained epochs, counted from 1."""
 
     def __init__(self):
         super().__init__()
@@ -104,7 +104,7 @@ class Epochs(keras.callbacks.Callback):
 
 
 def interrupt_at(monkeypatch, cls, method, call):
-    """Ctrl-C at the beginning of the `call`-th call of a method."""
+    """Raise Ctrl-C at the beginning of the `call`-th call of a method."""
     original, calls = getattr(cls, method), []
 
     def interrupted(self, *arguments, **keywords):
@@ -117,7 +117,7 @@ def interrupt_at(monkeypatch, cls, method, call):
 
 
 @pytest.mark.slow
-def test_going_on_gives_the_same_as_not_stopping(finished, tmp_path, monkeypatch):
+def test_resumed_training_equals_uninterrupted_training(finished, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         interrupt_at(patch, KeepHistory, "on_epoch_begin", 3)
         with pytest.raises(KeyboardInterrupt):
@@ -139,7 +139,7 @@ def test_ctrl_c_while_the_state_is_written_loses_that_epoch_only(finished, tmp_p
     whole = keras.Model.save_weights
 
     def half(model, filepath, **keywords):
-        """The second state is a file that opens but lacks weights, as HDF5 leaves it."""
+        """Write an incomplete second state, as HDF5 leaves it."""
         if "latest" not in str(filepath) or not list((tmp_path / "broken").rglob("backup/epoch-*")):
             return whole(model, filepath, **keywords)
         h5py.File(filepath, "w").close()
@@ -191,7 +191,7 @@ def test_the_best_weights_survive_a_later_worse_epoch_and_a_restart(tmp_path):
     assert all((w == 2.0).all() for w in model.get_weights())
 
 
-def test_of_equal_scores_the_lowest_loss_is_kept(tmp_path):
+def test_lowest_loss_wins_among_equal_scores(tmp_path):
     keep = KeepBest(tmp_path / "best.weights.h5", "val_accuracy")
     keep.set_model(make_job().model)
     for epoch, loss in enumerate([0.9, 0.7, 0.8]):
@@ -200,13 +200,13 @@ def test_of_equal_scores_the_lowest_loss_is_kept(tmp_path):
 
 
 def test_the_optimizer_has_its_variables_before_the_first_step():
-    """TensorFlow would make them inside of the step, and trace it twice."""
+    """Check this because TensorFlow would otherwise trace the step twice."""
     job = make_job()
     training_module.compile_model(job.model, job, RECIPE)
     optimizer = job.model.optimizer
     assert optimizer.built
     before = [variable.path for variable in optimizer.variables]
-    optimizer.apply(job.model.trainable_variables)  # any numbers of these shapes
+    optimizer.apply(job.model.trainable_variables)  # any labels of these shapes
     assert [variable.path for variable in optimizer.variables] == before
 
 
@@ -230,15 +230,15 @@ def test_backup_ignores_a_state_that_was_not_finished(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_running_average_is_what_is_evaluated_and_kept(tmp_path):
+def test_running_average_is_evaluated_and_saved(tmp_path):
     recipe = dataclasses.replace(RECIPE, average=2.0)
     job, folder = make_job(), start(tmp_path / "run")
-    after, kept = [], KeepBest.on_epoch_end
+    after, original = [], KeepBest.on_epoch_end
 
     class Spy(KeepBest):
         def on_epoch_end(self, epoch, logs=None):
             after.append([w.numpy() for w in self.model.trainable_variables])
-            kept(self, epoch, logs)
+            original(self, epoch, logs)
             assert all(
                 (w.numpy() == now).all()
                 for w, now in zip(self.model.trainable_variables, after[-1], strict=True)
@@ -253,13 +253,13 @@ def test_the_running_average_is_what_is_evaluated_and_kept(tmp_path):
         (w.numpy() != now).any()
         for w, now in zip(job.model.trainable_variables, after[epoch - 1], strict=True)
     )
-    found = job.model.evaluate(job.dev, verbose=0, return_dict=True)
-    assert found["accuracy"] == pytest.approx(score) == history[epoch - 1]["val_accuracy"]
-    assert found["loss"] == pytest.approx(history[epoch - 1]["val_loss"], abs=1e-6)
+    results = job.model.evaluate(job.dev, verbose=0, return_dict=True)
+    assert results["accuracy"] == pytest.approx(score) == history[epoch - 1]["val_accuracy"]
+    assert results["loss"] == pytest.approx(history[epoch - 1]["val_loss"], abs=1e-6)
 
 
 @pytest.mark.slow
-def test_training_ends_when_its_time_is_over_and_goes_on_no_further(tmp_path):
+def test_training_ends_when_its_time_is_over_and_is_not_resumed(tmp_path):
     recipe, trained = dataclasses.replace(RECIPE, minutes=0.0), Epochs()
     options = {"callbacks": [trained]}
     best, history = train_model(make_job(), recipe, start(tmp_path / "run"), **options)
@@ -270,7 +270,7 @@ def test_training_ends_when_its_time_is_over_and_goes_on_no_further(tmp_path):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that each call of `clock(seconds)` puts forward."""
+    """Return a clock that each call of `clock(seconds)` moves forward."""
     now = [0.0]
     monkeypatch.setattr(training_module.time, "perf_counter", lambda: now[0])
 
@@ -281,7 +281,7 @@ def clock(monkeypatch):
 
 
 class Tick(keras.callbacks.Callback):
-    """Every batch takes `seconds`; notes the learning rates."""
+    """Lets every batch take `seconds`, and records the learning rates."""
 
     def __init__(self, clock, seconds):
         super().__init__()
@@ -293,14 +293,14 @@ class Tick(keras.callbacks.Callback):
 
 
 @pytest.mark.slow
-def test_time_ends_an_epoch_that_is_under_way_and_it_is_evaluated(tmp_path, clock):
-    """Six batches an epoch, 20 seconds each: after three of the second the 3 minutes are over."""
+def test_epoch_that_the_time_limit_ends_is_evaluated(tmp_path, clock):
+    """Train with 6 batches of 20 seconds: 3 minutes end in the second epoch."""
     recipe = dataclasses.replace(RECIPE, minutes=3.0, epochs=100)
     tick = Tick(clock, 20.0)
     best, history = train_model(make_job(), recipe, start(tmp_path / "run"), callbacks=[tick])
     assert len(history) == 2 and len(tick.rates) == 9 and "val_accuracy" in history[1]
     assert [epoch["seconds"] for epoch in history] == [120.0, 60.0]
-    # A tenth of the time is warm-up, and the rate ends near zero though few steps were made.
+    # A tenth of the time is warm-up, and the rate ends near zero after few steps.
     assert max(tick.rates) == pytest.approx(0.05, rel=0.02) and tick.rates[-1] < 0.005
     again = train_model(make_job(), recipe, start(tmp_path / "run"))
     assert again == (best, history)
@@ -316,7 +316,7 @@ def test_time_spent_reading_data_counts_toward_the_limit(tmp_path, clock):
 
 @contextlib.contextmanager
 def files_of(size):
-    """Inside, no file can have more bytes, as on a disk that is full."""
+    """Limit the size of files inside, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -330,11 +330,11 @@ def names(folder):
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_a_sentence_and_the_training_goes_on_later(tmp_path):
-    """HDF5 dies of it, at the latest at the end of the process: it must not meet the disk."""
+def test_full_disk_is_one_sentence_and_training_can_resume(tmp_path):
+    """Check this because HDF5 would abort the process on a full disk."""
     folder = start(tmp_path / "run")
     with pytest.raises(
-        OSError, match="run: File too large. What was trained is kept there"
+        OSError, match="run: File too large. The training so far is saved there"
     ) as error:
         with files_of(1000):
             train_model(make_job(), RECIPE, folder)
@@ -345,7 +345,7 @@ def test_a_full_disk_is_a_sentence_and_the_training_goes_on_later(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_after_some_epochs_loses_none_of_them(tmp_path, monkeypatch):
+def test_full_disk_loses_no_finished_epoch(tmp_path, monkeypatch):
     first, second = Epochs(), Epochs()
     with monkeypatch.context() as patch:
         interrupt_at(patch, keras.callbacks.Callback, "on_epoch_begin", 10**9)
@@ -358,7 +358,7 @@ def test_a_disk_that_is_full_after_some_epochs_loses_none_of_them(tmp_path, monk
             return whole(model, filepath, **keywords)
 
         patch.setattr(keras.Model, "save_weights", save)
-        with pytest.raises(OSError, match="run: No space left on device. What was trained is kept"):
+        with pytest.raises(OSError, match="No space left on device. The training so far is saved"):
             train_model(make_job(), RECIPE, start(tmp_path / "run"), callbacks=[first])
     assert first.epochs == [1, 2]
     job = make_job()
@@ -372,7 +372,7 @@ def test_a_disk_that_is_full_after_some_epochs_loses_none_of_them(tmp_path, monk
 
 
 def copy(stopped, folder):
-    """The same, with a best epoch that no other surpasses: its weights are needed at the end."""
+    """Damage the weights of a best epoch, which are needed at the end."""
     shutil.copytree(stopped, folder)
     (path,) = folder.rglob("best.json")
     path.write_text('{"score": 1.0, "loss": 0.0, "epoch": 2}')
@@ -381,7 +381,7 @@ def copy(stopped, folder):
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory):
-    """The folder of a run that was interrupted after two epochs."""
+    """Interrupt a run after two epochs, and return its folder."""
     path = tmp_path_factory.mktemp("stopped") / "run"
     with pytest.MonkeyPatch.context() as patch:
         interrupt_at(patch, KeepHistory, "on_epoch_begin", 3)
@@ -405,18 +405,18 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize(("name", "content"), DAMAGED)
-def test_a_state_that_is_damaged_is_named(stopped, tmp_path, name, content):
+def test_error_names_the_damaged_state(stopped, tmp_path, name, content):
     folder = copy(stopped, tmp_path / "run")
     (path,) = folder.rglob(name)
     path.write_bytes(content)
     with pytest.raises(ValueError) as error:
         train_model(make_job(), RECIPE, start(folder))
-    # The state of an epoch is one folder.
+    # Each epoch has one folder.
     assert (path.parent.name if path.parent.name.startswith("epoch-") else name) in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["best.weights.h5", "latest.weights.h5"])
-def test_weights_of_which_a_part_is_missing(stopped, tmp_path, name):
+def test_incomplete_weights_are_refused(stopped, tmp_path, name):
     folder = copy(stopped, tmp_path / "run")
     (path,) = folder.rglob(name)
     path.write_bytes(path.read_bytes()[:-500])
@@ -425,7 +425,7 @@ def test_weights_of_which_a_part_is_missing(stopped, tmp_path, name):
 
 
 @pytest.mark.slow
-def test_a_score_that_is_no_number_is_a_state_as_well(stopped, tmp_path):
+def test_nan_score_can_be_saved_and_read(stopped, tmp_path):
     folder = copy(stopped, tmp_path / "run")
     (path,) = folder.rglob("best.json")
     path.write_text(json.dumps(json.loads(path.read_text()) | {"loss": float("nan")}))
@@ -434,7 +434,7 @@ def test_a_score_that_is_no_number_is_a_state_as_well(stopped, tmp_path):
 
 @pytest.mark.slow
 def test_outputs_are_trained_together(tmp_path):
-    """And the weights of the best epoch are there, in the model that was given."""
+    """Check that the model of the job has the weights of the best epoch."""
     job = make_joint_job()
     best, history = train_model(job, RECIPE, start(tmp_path / "whole"))
     scores = [epoch["val_both"] for epoch in history]
@@ -446,7 +446,7 @@ def test_outputs_are_trained_together(tmp_path):
 
 
 @pytest.mark.slow
-def test_of_several_outputs_an_interruption_changes_nothing(tmp_path):
+def test_resumed_training_of_several_outputs_equals_uninterrupted_training(tmp_path):
     whole = make_joint_job()
     train_model(whole, RECIPE, start(tmp_path / "whole"))
 

@@ -1,4 +1,4 @@
-"""What a preset's LiteRT file answers without Keras and TensorFlow, and when it is chosen."""
+"""LiteRT files of presets without Keras and TensorFlow, and when `predict` chooses them."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ from keras_attention.training.scores.class_scores import score_labels, score_tag
 from tests.conftest import ROOT
 
 PRESETS = ROOT / "saved_models"
-# The command line in a process of its own, which says what it cost and imported.
+# The command line in a new process, which prints its costs and its imports.
 COMMAND = """
 import resource, sys
 from keras_attention.cli import main
@@ -34,7 +34,7 @@ print(used.ru_utime + used.ru_stime, peak / 1024, file=sys.stderr)
 
 
 def run_alone(*words):
-    """What a command prints, its CPU seconds and its megabytes, in a new process."""
+    """Return the output, CPU seconds and megabytes of a command in a new process."""
     command = [sys.executable, "-c", COMMAND, *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
@@ -44,7 +44,7 @@ def run_alone(*words):
 
 @pytest.fixture
 def sound(tmp_path):
-    """A recording of noise."""
+    """Write a recording of noise."""
     soundfile = pytest.importorskip("soundfile")
     soundfile.write(tmp_path / "noise.wav", np.random.normal(0, 0.1, 8000), 8000)
     return tmp_path / "noise.wav"
@@ -52,7 +52,7 @@ def sound(tmp_path):
 
 @pytest.fixture
 def pictures(tmp_path):
-    """Files of handwritten digits."""
+    """Write files of handwritten digits."""
     pixels = load_digits().test.pixels[:20]
     paths = [tmp_path / f"{k}.png" for k in range(len(pixels))]
     for path, picture in zip(paths, pixels, strict=True):
@@ -73,7 +73,7 @@ INPUTS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", INPUTS)
-def test_a_preset_answers_alike_and_quickly_without_keras(run, request, name):
+def test_preset_gives_the_same_answers_quickly_without_keras(run, request, name):
     inputs = INPUTS[name]
     if inputs[0] in ("sound", "pictures"):
         made = request.getfixturevalue(inputs[0])
@@ -93,13 +93,13 @@ def test_a_preset_is_scored_without_keras(run, tagger, corpus):
 def test_predict_runs_litert_where_it_answers_like_keras(run, tagger, monkeypatch):
     sentences = ["The cat sat.", "a big dog saw the house .", "red trees ran"]
     expected = run("predict", tagger, *sentences, "--with", "keras")
-    monkeypatch.setattr(lazy.LazyModule, "__getattr__", None)  # whoever needs Keras fails
+    monkeypatch.setattr(lazy.LazyModule, "__getattr__", None)  # tasks that need Keras fail
     assert expected[0] == 0 and answers_alike(tagger)
     assert run("predict", tagger, *sentences) == expected
 
 
 @pytest.mark.slow
-def test_pictures_get_the_classes_that_keras_gives(run, pictures):
+def test_picture_classes_equal_those_of_keras(run, pictures):
     preset = PRESETS / "digits-vit"
     expected = run("predict", preset, *pictures, "--with", "keras")
     assert answers_alike(preset)
@@ -108,13 +108,13 @@ def test_pictures_get_the_classes_that_keras_gives(run, pictures):
 
 @pytest.fixture
 def entry(tmp_path):
-    """Writes `tmp_path`, a preset whose LiteRT file is described by these changes of an entry."""
+    """Return a function that writes a preset with changes of the entry of its LiteRT file."""
 
     def write(task="text_classifier", shape=(None, None), **changes):
         inputs = [{"name": "token_ids", "shape": list(shape), "dtype": "int32"}]
         signature = {"name": "serving_default", "inputs": inputs, "outputs": []}
-        said = {"signatures": [signature], "parity": [{"max_abs_error": 1e-6}], **changes}
-        content = {"task": task, "files": {"model.tflite": {"quantization": None, **said}}}
+        described = {"signatures": [signature], "parity": [{"max_abs_error": 1e-6}], **changes}
+        content = {"task": task, "files": {"model.tflite": {"quantization": None, **described}}}
         content["writing"] = {"temperature": 1, "max_length": 8, "max_new_tokens": 8}
         content["writing"]["end_token_id"] = 2
         content |= {"maximum_length": 8}
@@ -138,7 +138,7 @@ def entry(tmp_path):
         ({"task": "causal_language_model"}, False),
     ],
 )
-def test_a_file_answers_alike_that_is_whole_and_compared(entry, changes, alike):
+def test_answers_alike_needs_a_compared_file_of_free_shapes(entry, changes, alike):
     folder = entry(**changes)
     assert answers_alike(folder) is alike
     (folder / "model.tflite").unlink()
@@ -156,7 +156,7 @@ def test_without_keras_the_first_file_is_of_litert(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("missing", ["keras", "tensorflow"])
-def test_an_error_says_how_keras_is_installed(monkeypatch, missing):
+def test_error_explains_how_to_install_keras(monkeypatch, missing):
     def fail(name):
         raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
 
@@ -168,26 +168,26 @@ def test_an_error_says_how_keras_is_installed(monkeypatch, missing):
     with pytest.raises(ImportError, match="^This needs Keras"):
         lazy.LazyModule("keras").Model()
     with pytest.raises(ImportError, match="keras_attention.models needs Keras"):
-        ka.__getattr__("models")  # which is an attribute, once it is imported
+        ka.__getattr__("models")  # the submodule is an attribute once it is imported
 
 
-def test_scores_are_those_of_the_metrics():
+def test_scores_equal_those_of_the_metrics():
     labels = ["O", "B-a", "I-a", "B-b", "I-b"]
     f1, accuracy = ka.training.EntityF1(labels), ka.training.MaskedSparseCategoricalAccuracy()
-    found, wanted = np.random.randint(5, size=(2, 40, 7))
-    f1.update_state(wanted, np.eye(5)[found])
-    accuracy.update_state(wanted, np.eye(5)[found])
-    names = [[[labels[i] for i in row] for row in rows] for rows in (found, wanted)]
+    predicted, actual = np.random.randint(5, size=(2, 40, 7))
+    f1.update_state(actual, np.eye(5)[predicted])
+    accuracy.update_state(actual, np.eye(5)[predicted])
+    names = [[[labels[i] for i in row] for row in rows] for rows in (predicted, actual)]
     macro = ka.training.EntityF1(labels, average="macro")
-    macro.update_state(wanted, np.eye(5)[found])
+    macro.update_state(actual, np.eye(5)[predicted])
     scores = score_tags(labels, *names, entities=True)
     assert 0.1 < scores["entity_f1"] < scores["accuracy"] + 0.2
     assert scores["entity_f1"] == pytest.approx(float(f1.result()), abs=1e-6)
     assert scores["accuracy"] == pytest.approx(float(accuracy.result()), abs=1e-6)
     assert scores["macro_f1"] == pytest.approx(float(macro.result()), abs=1e-6)
     classes = ka.training.ClassF1(5)
-    classes.update_state(wanted, np.eye(5)[found])
-    assert score_labels(labels, found.ravel(), wanted.ravel())["macro_f1"] == pytest.approx(
+    classes.update_state(actual, np.eye(5)[predicted])
+    assert score_labels(labels, predicted.ravel(), actual.ravel())["macro_f1"] == pytest.approx(
         float(classes.result()), abs=1e-6
     )
     assert score_labels(labels, [], []) == {}

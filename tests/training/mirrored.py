@@ -1,4 +1,4 @@
-"""Trains on two replicas and on one device; run as a program, prints how far they are apart."""
+"""Train on two replicas and on one device, and print the differences. Run it as a program."""
 
 import json
 import sys
@@ -10,9 +10,9 @@ from tests.training import shared_batches
 
 
 def train(name, strategy):
-    """What is logged, and the weights, after a part of 15 rows and one of 13.
+    """Return the logs and the weights after training on 15 rows and then on 13.
 
-    Of the first one the last batch of 4 has 3 rows, of the second one 1: a replica has none.
+    The last batches of 4 then have 3 rows and 1 row, so that one replica has none.
     """
     with strategy.scope():
         model, arrays = shared_batches.compile_model(name)
@@ -29,11 +29,11 @@ def compare(name, strategy):
     logged, weights = train(name, strategy)
     expected, right = train(name, tf.distribute.get_strategy())
     worst = {}
-    for scores, others in zip(logged, expected, strict=True):
-        for key in scores.keys() | others.keys():
-            apart = np.abs(np.subtract(scores[key], others[key]))
-            apart = float(np.max(apart / np.maximum(1.0, np.abs(others[key]))))
-            worst[key] = max(worst.get(key, 0.0), apart)
+    for scores, expected_scores in zip(logged, expected, strict=True):
+        for key in scores.keys() | expected_scores.keys():
+            difference = np.abs(np.subtract(scores[key], expected_scores[key]))
+            difference = float(np.max(difference / np.maximum(1.0, np.abs(expected_scores[key]))))
+            worst[key] = max(worst.get(key, 0.0), difference)
     pairs = zip(weights, right, strict=True)
     return worst | {"weights": max(float(np.max(np.abs(a - b))) for a, b in pairs)}
 
@@ -41,6 +41,6 @@ def compare(name, strategy):
 if __name__ == "__main__":
     (cpu,) = tf.config.list_physical_devices("CPU")
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-    # One strategy: TensorFlow mixes up the gradients of embeddings of a second one on CPUs.
+    # On CPUs TensorFlow mixes up the gradients of embeddings under a second strategy.
     strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
     print(json.dumps({name: compare(name, strategy) for name in sys.argv[1:]}))

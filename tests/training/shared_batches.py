@@ -11,7 +11,7 @@ T = ka.training
 
 
 def draw_tokens(seed=0, length=LENGTH):
-    """Ids (15, 8): every second row has one or two tokens, the others nearly all."""
+    """Draw ids (15, 8): every second row has one or two tokens, the others nearly all."""
     rng = np.random.default_rng(seed)
     ids = rng.integers(1, VOCABULARY, (ROWS, length)).astype("int32")
     for row, ids_of_row in enumerate(ids):
@@ -32,7 +32,7 @@ def sequence_labeler():
 
 
 def entities():
-    """With weights of the rows, and divided by them."""
+    """Make a case with weights of rows."""
     ids = draw_tokens()
     model = ka.models.sequence_labeler(VOCABULARY, LABELS, **SIZE)
     tags = ["O", "B-A", "I-A", "B-B", "I-B"]
@@ -83,7 +83,7 @@ def span():
 
 
 def embed():
-    """Ids and their vectors: what is compared are losses, and a stack would let rounding grow."""
+    """Return ids and their embeddings. More layers would increase rounding errors."""
     tokens = keras.Input((None,), dtype="int32")
     return tokens, ka.blocks.TokenEmbedding(VOCABULARY, 8)(tokens)
 
@@ -103,7 +103,7 @@ def dependencies():
 def ctc():
     ids = draw_tokens()
     tokens, x = embed()
-    model = keras.Model(tokens, keras.layers.Dense(LABELS)(x))  # a frame has an id
+    model = keras.Model(tokens, keras.layers.Dense(LABELS)(x))  # each frame has an id
     labels = np.random.default_rng(0).integers(1, LABELS, (ROWS, 2))
     return model, T.MaskedCTC(), [T.CTCTranscriptAccuracy], ids, labels
 
@@ -143,7 +143,7 @@ CASES = {
 
 
 def compile_model(name):
-    """A compiled model and its arrays: (model, inputs, labels[, weights])."""
+    """Return a compiled model and its arrays: (model, inputs, labels[, weights])."""
     keras.utils.set_random_seed(0)
     model, loss, metrics, *arrays = CASES[name]()
     if len(model.outputs) > 1:

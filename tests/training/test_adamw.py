@@ -1,4 +1,4 @@
-"""`AdamW` computes what Keras's does, whatever the settings; each loads what the other saved."""
+"""`AdamW` equals Keras's optimizer with all settings, and both load the same files."""
 
 import keras
 import numpy as np
@@ -44,18 +44,18 @@ def measure_difference(one, other):
 )
 def test_equals_keras(settings):
     settings = {"learning_rate": 0.01, **settings}
-    found = []
+    actual = []
     for make in (keras.optimizers.AdamW, ka.training.AdamW):
         variables, optimizer = make_variables(), make(**settings)
         optimizer.exclude_from_weight_decay(var_names=["bias"])
         step(optimizer, variables)
-        found.append([*variables, *optimizer.variables])
-    begun = measure_difference(make_variables(), found[0][:3])
-    assert measure_difference(*found) < 1e-6 and begun > 0.01
+        actual.append([*variables, *optimizer.variables])
+    begun = measure_difference(make_variables(), actual[0][:3])
+    assert measure_difference(*actual) < 1e-6 and begun > 0.01
 
 
 def test_equals_the_definition():
-    """Kingma and Ba (2015), end of section 2, in float64; Loshchilov and Hutter's decay."""
+    """Compute Kingma and Ba (2015), end of section 2, in float64, with decoupled weight decay."""
     variables, generator = make_variables(), np.random.default_rng(1)
     step(ka.training.AdamW(0.01, weight_decay=0.1), variables)
     expected = [np.asarray(x, "float64") for x in make_variables()]
@@ -70,7 +70,7 @@ def test_equals_the_definition():
     assert measure_difference(variables, expected) < 1e-6
 
 
-def test_each_loads_what_the_other_saved():
+def test_optimizers_load_each_others_files():
     kinds = (keras.optimizers.AdamW, ka.training.AdamW)
     for first, second in (kinds, kinds[::-1]):
         whole, optimizer = make_variables(), first(0.01)
@@ -85,7 +85,7 @@ def test_each_loads_what_the_other_saved():
         assert measure_difference(whole, other) < 1e-6
 
 
-def test_is_made_of_its_config():
+def test_config_round_trip():
     optimizer = ka.training.AdamW(0.1, weight_decay=0.2, beta_1=0.8, global_clipnorm=3.0)
     again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
     assert type(again) is ka.training.AdamW and again.get_config() == optimizer.get_config()
@@ -94,9 +94,9 @@ def test_is_made_of_its_config():
 @pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("settings", [{"global_clipnorm": 0.5}, {"gradient_accumulation_steps": 2}])
-def test_rows_that_are_one_tensor_equal_keras(settings):
+def test_embedding_rows_equal_keras(settings):
     ids = np.random.default_rng(0).integers(0, 20, (8, 5))
-    found = []
+    actual = []
     for make in (keras.optimizers.AdamW, ka.training.AdamW):
         keras.utils.set_random_seed(0)
         tokens = keras.Input((None,), dtype="int32")
@@ -104,16 +104,16 @@ def test_rows_that_are_one_tensor_equal_keras(settings):
         model = keras.Model(tokens, keras.layers.Dense(1)(x))
         model.compile(make(0.01, **settings), "mse", jit_compile=False)
         model.fit(ids, ids % 3, epochs=6, batch_size=4, verbose=0, shuffle=False)
-        found.append(model.get_weights())
-    assert measure_difference(*found) < 1e-5
+        actual.append(model.get_weights())
+    assert measure_difference(*actual) < 1e-5
 
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("jit_compile", [False, True])
-def test_tokens_that_come_more_than_once(jit_compile):
-    """The gradient of a table are rows, with some twice. Keras's squares each before it adds them
-    up, which is not Adam of the sum; so it is compared on gradients as large as the table.
+def test_repeated_tokens_equal_adam(jit_compile):
+    """Compare on gradients as large as the table. Keras squares repeated rows before it sums
+    them, which is not Adam of the sum.
     """
     import tensorflow as tf
 
@@ -153,17 +153,17 @@ def test_learns_in_mixed_precision():
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_is_keras_under_a_strategy():
-    """There variables are distributed, and the kernel is not theirs: not a bit differs."""
+def test_a_strategy_uses_the_step_of_keras():
+    """Compare bit for bit. The fused kernel cannot update distributed variables."""
     import tensorflow as tf
 
     x = np.random.default_rng(0).normal(size=(32, 4)).astype("float32")
-    found = []
+    actual = []
     for make in (keras.optimizers.AdamW, ka.training.AdamW):
         with tf.distribute.MirroredStrategy(["/cpu:0"]).scope():
             keras.utils.set_random_seed(0)
             model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
             model.compile(make(0.01), "mse")
         model.fit(x, x[:, :2], batch_size=8, epochs=2, shuffle=False, verbose=0)
-        found.append(model.get_weights())
-    assert measure_difference(*found) == 0
+        actual.append(model.get_weights())
+    assert measure_difference(*actual) == 0

@@ -1,4 +1,4 @@
-"""The CTC loss by its definition over all paths, beside Keras's, with padding."""
+"""The CTC loss compared with its definition over all paths, and with Keras."""
 
 import itertools
 
@@ -9,13 +9,14 @@ from keras import ops
 
 import keras_attention as ka
 from keras_attention.core import keras_internals
+from keras_attention.training import ctc
 
 Loss = ka.training.MaskedCTC
 random = np.random.default_rng(0)
 
 
 def by_definition(labels, logits, blank=0):
-    """-log of the summed probability of all paths that collapse to the labels."""
+    """Compute -log of the summed probability of all paths that collapse to the labels."""
     probabilities = np.exp(logits.astype("float64"))
     probabilities /= probabilities.sum(axis=1, keepdims=True)
     total = 0.0
@@ -27,7 +28,7 @@ def by_definition(labels, logits, blank=0):
 
 @pytest.fixture
 def batch():
-    """Labels, logits, and the frames of each utterance."""
+    """Draw labels, logits, and the number of frames of each utterance."""
     labels = np.array([[1, 1, 2], [3, 0, 0], [2, 1, 0], [0, 0, 0]])
     return labels, random.normal(size=(4, 5, 4)).astype("float32") * 2, np.array([5, 2, 4, 3])
 
@@ -44,7 +45,11 @@ def expect(batch):
     )
 
 
-def test_equals_the_definition(batch):
+@pytest.mark.parametrize("dense_labels", [False, True])
+def test_equals_the_definition(batch, dense_labels, monkeypatch):
+    """Compare TensorFlow's op of sparse labels, and Keras's of dense ones, for other backends."""
+    if dense_labels:
+        monkeypatch.setattr(ctc, "_takes_sparse_labels", lambda: False)
     labels, logits, lengths = batch
     expected = expect(batch)
     each = Loss(reduction=None)(labels, masked(logits, lengths))
@@ -55,22 +60,22 @@ def test_equals_the_definition(batch):
     np.testing.assert_allclose(weighed, (weights * expected).mean(), rtol=1e-5)
 
 
-def test_another_blank(batch):
+def test_other_blank_ids_are_supported(batch):
     labels, logits, _ = batch
-    moved = np.where(labels == 0, 3, labels - 1)  # blank is the last class
+    moved = np.where(labels == 0, 3, labels - 1)  # the blank is the last class
     ours = Loss(3, reduction=None)(moved, np.roll(logits, -1, axis=2))
     np.testing.assert_allclose(ours, Loss(reduction=None)(labels, logits), rtol=1e-5)
 
 
-def test_without_a_mask_every_frame_counts_as_for_keras(batch):
+def test_without_a_mask_the_loss_equals_keras(batch):
     labels, logits, _ = batch
-    labels = np.repeat(labels[:1], 4, axis=0)  # Keras's takes all as labels
+    labels = np.repeat(labels[:1], 4, axis=0)  # Keras counts all ids as labels
     expected = keras.losses.CTC(reduction=None)(labels, logits)
     np.testing.assert_allclose(Loss(reduction=None)(labels, logits), expected, rtol=1e-5)
 
 
 @pytest.mark.tensorflow
-def test_gradients_are_those_of_keras_and_none_reach_the_padding(batch):
+def test_gradients_equal_keras_and_are_zero_at_padding(batch):
     import tensorflow as tf
 
     labels, logits, lengths = batch
@@ -79,15 +84,15 @@ def test_gradients_are_those_of_keras_and_none_reach_the_padding(batch):
         ours = tf.reduce_sum(Loss(reduction=None)(labels, masked(variable, lengths)))
         counted = (labels > 0).sum(axis=1).astype("int32")
         theirs = ops.sum(ops.ctc_loss(labels, variable, counted, lengths.astype("int32")))
-    found = tape.gradient(ours, variable)
-    np.testing.assert_allclose(found, tape.gradient(theirs, variable), atol=2e-5)
-    assert not np.any(np.asarray(found)[np.arange(5) >= lengths[:, None]])
+    actual = tape.gradient(ours, variable)
+    np.testing.assert_allclose(actual, tape.gradient(theirs, variable), atol=2e-5)
+    assert not np.any(np.asarray(actual)[np.arange(5) >= lengths[:, None]])
 
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_xla_computes_the_same(batch):
-    """Its kernels lack the op that is fast elsewhere."""
+def test_xla_computes_the_same_loss(batch):
+    """XLA lacks the op of sparse labels."""
     import tensorflow as tf
 
     labels, logits, lengths = batch
@@ -99,10 +104,10 @@ def test_xla_computes_the_same(batch):
     np.testing.assert_allclose(compute(tf.constant(logits)), expect(batch), rtol=1e-4)
 
 
-def test_an_utterance_without_alignment_counts_as_nothing(batch):
+def test_an_utterance_without_alignment_has_loss_zero(batch):
     labels, logits, lengths = batch
     expected = expect(batch)
-    lengths = np.array([3, 2, 0, 3])  # 1 1 2 needs four frames, and no frame has no path
+    lengths = np.array([3, 2, 0, 3])  # 1 1 2 needs four frames
     each = Loss(reduction=None)(labels, masked(logits, lengths))
     np.testing.assert_allclose(each, [0, expected[1], 0, expected[3]], rtol=1e-5, atol=1e-6)
 
@@ -114,7 +119,7 @@ def test_nan_logits_in_padding_leave_the_ctc_loss_finite(batch):
 
 
 @pytest.mark.tensorflow
-def test_fit_hands_the_mask_of_a_model_to_the_loss(batch):
+def test_fit_passes_the_mask_to_the_loss(batch):
     labels, logits, lengths = batch
     features = keras.Input((None, 4), name="features")
     count = keras.Input((), dtype="int32", name="lengths")
@@ -122,29 +127,29 @@ def test_fit_hands_the_mask_of_a_model_to_the_loss(batch):
         {"features": features, "lengths": count}, ka.blocks.LengthMask()(features, count)
     )
     model.compile(loss=Loss())
-    found = model.evaluate({"features": logits, "lengths": lengths}, labels, verbose=0)
-    np.testing.assert_allclose(found, expect(batch).mean(), rtol=1e-5)
+    actual = model.evaluate({"features": logits, "lengths": lengths}, labels, verbose=0)
+    np.testing.assert_allclose(actual, expect(batch).mean(), rtol=1e-5)
 
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_learns_a_label_for_each_sound():
-    """Words of three sounds, each some frames long: the loss finds which is which."""
+def test_a_model_learns_with_ctc():
+    """Train on words of three sounds, each several frames long."""
     keras.utils.set_random_seed(0)
     labels = random.integers(1, 5, size=(64, 3))
     labels[:, 1] = labels[:, 0] % 4 + 1
     labels[:, 2] = labels[:, 1] % 4 + 1
     sounds = np.repeat(np.eye(5)[labels], 3, axis=1)
-    sounds[:, 2::3] = 0  # the last frame of a sound is silent
+    sounds[:, 2::3] = 0  # a sound ends with a silent frame
     model = keras.Sequential([keras.Input((None, 5)), keras.layers.Dense(5)])
     model.compile(keras.optimizers.Adam(0.2), Loss())
     losses = model.fit(sounds, labels, epochs=40, verbose=0).history["loss"]
     assert losses[-1] < 0.3 < losses[0]
-    found = ka.blocks.GreedyCTCDecoder()(model(sounds))
-    np.testing.assert_array_equal(np.asarray(found)[:, :3], labels)
+    actual = ka.blocks.GreedyCTCDecoder()(model(sounds))
+    np.testing.assert_array_equal(np.asarray(actual)[:, :3], labels)
 
 
-def test_refuses_a_blank_that_is_none():
+def test_invalid_blank_ids_are_refused():
     with pytest.raises(ValueError, match="blank_id=-1.*at least 0"):
         Loss(blank_id=-1)
     config = Loss(2).get_config()

@@ -1,4 +1,4 @@
-"""CTC and cross-entropy together, by the losses that they are made of."""
+"""The sum of CTC and cross-entropy, compared with both losses."""
 
 import keras
 import numpy as np
@@ -22,31 +22,31 @@ def draw():
 
 
 @pytest.mark.parametrize("weight, smoothing", [(0.3, 0.0), (1.0, 0.0), (0.0, 0.2)])
-def test_is_the_sum_of_both(weight, smoothing):
+def test_the_loss_is_the_weighted_sum(weight, smoothing):
     predicted = draw()
     loss = ka.training.CTCAttention(weight, smoothing, reduction=None)
-    found = loss({"logits": LABELS, "ctc_logits": HEARD}, predicted)
+    actual = loss({"logits": LABELS, "ctc_logits": HEARD}, predicted)
     ctc = np.asarray(ka.training.MaskedCTC(reduction=None)(HEARD, predicted["ctc_logits"]))
     expected = []
     for row, labels in zip(predicted["logits"], LABELS, strict=True):
         shares = row - np.log(np.exp(row).sum(axis=-1, keepdims=True))
         best = (1 - smoothing) * shares[np.arange(U), labels] + smoothing * shares.mean(axis=-1)
         expected.append(-best[labels >= 0].sum())
-    np.testing.assert_allclose(found, weight * ctc + (1 - weight) * np.array(expected), rtol=1e-4)
+    np.testing.assert_allclose(actual, weight * ctc + (1 - weight) * np.array(expected), rtol=1e-4)
 
 
-def test_a_mask_of_tokens_leaves_them_out():
-    """That of the decoder's logits, as the model gives them."""
+def test_masked_tokens_do_not_count():
+    """Use the mask of the decoder's logits."""
     predicted, loss = draw(), ka.training.CTCAttention(0.3)
     whole = {"logits": np.abs(LABELS), "ctc_logits": HEARD}
     logits = ops.convert_to_tensor(predicted["logits"])
     keras_internals.set_mask(logits, ops.convert_to_tensor(LABELS >= 0))
-    found = loss(whole, {**predicted, "logits": logits})
+    actual = loss(whole, {**predicted, "logits": logits})
     expected = loss({"logits": LABELS, "ctc_logits": HEARD}, predicted)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
-def test_metrics_are_those_of_the_decoder():
+def test_metrics_read_the_decoder():
     predicted = draw()
     truth = {"logits": predicted["logits"].argmax(axis=-1), "ctc_logits": HEARD}
     truth["logits"][0, 1] += 1
@@ -58,7 +58,7 @@ def test_metrics_are_those_of_the_decoder():
         assert float(metric.result()) == pytest.approx(expected)
 
 
-def test_is_made_again_from_its_config():
+def test_the_loss_round_trip():
     loss = ka.training.CTCAttention(0.2, 0.1)
     again = keras.losses.deserialize(keras.losses.serialize(loss))
     assert (again.ctc_weight, again.label_smoothing) == (0.2, 0.1)

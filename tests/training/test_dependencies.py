@@ -1,4 +1,4 @@
-"""Loss and metrics of parsers, word by word."""
+"""Loss and metrics of parsers, compared with sums over words."""
 
 import keras
 import numpy as np
@@ -23,7 +23,7 @@ def log_softmax(x):
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
-def test_the_loss_by_definition(smoothing):
+def test_the_loss_equals_the_definition(smoothing):
     losses = []
     for b, i in zip(*np.nonzero(HEADS != -1), strict=True):
         head, relation = HEADS[b, i], RELATIONS[b, i]
@@ -33,12 +33,12 @@ def test_the_loss_by_definition(smoothing):
             - (1 - smoothing) * labels[relation]
             - smoothing * np.mean(labels)
         )
-    found = ka.training.DependencyCrossentropy(label_smoothing=smoothing)(TRUTH, SCORES)
-    np.testing.assert_allclose(found, np.mean(losses), rtol=1e-5)
+    actual = ka.training.DependencyCrossentropy(label_smoothing=smoothing)(TRUTH, SCORES)
+    np.testing.assert_allclose(actual, np.mean(losses), rtol=1e-5)
 
 
 def test_padding_does_not_change_loss_or_metrics():
-    """Not even where its scores are as small as those of padding."""
+    """Use scores as small as those of padding."""
     pads = ((0, 0), (0, 2))
     truth = {name: np.pad(x, pads, constant_values=-1) for name, x in TRUTH.items()}
     scores = {
@@ -56,7 +56,7 @@ def test_padding_does_not_change_loss_or_metrics():
         assert float(one.result()) == float(other.result())
 
 
-def test_attachment_by_definition():
+def test_attachment_equals_the_definition():
     count = unlabeled = labeled = 0
     for b, i in zip(*np.nonzero(HEADS != -1), strict=True):
         head = np.argmax(SCORES["arc_scores"][b, i])
@@ -72,8 +72,8 @@ def test_attachment_by_definition():
 
 
 @pytest.mark.sweep
-def test_a_small_parser_learns_trees():
-    """With one loss and both metrics of its two outputs."""
+def test_a_small_parser_learns():
+    """Train with one loss and both metrics over two outputs."""
     heads = np.array([[2, 0, 2, 3], [0, 1, 2, -1], [3, 3, 0, -1]])
     ids = np.array([[4, 9, 5, 7], [8, 5, 7, 0], [4, 5, 8, 0]])
     relations = np.where(heads == -1, -1, heads % L)
@@ -88,5 +88,5 @@ def test_a_small_parser_learns_trees():
     truth = {"arc_scores": heads, "label_scores": relations}
     model.fit(ids, truth, epochs=40, verbose=0)
     assert model.evaluate(ids, truth, verbose=0, return_dict=True)["las"] == 1.0
-    found = ops.convert_to_numpy(parser(ids)["arc_scores"]).argmax(-1)
-    assert (found[heads != -1] == heads[heads != -1]).all()
+    actual = ops.convert_to_numpy(parser(ids)["arc_scores"]).argmax(-1)
+    assert (actual[heads != -1] == heads[heads != -1]).all()

@@ -1,4 +1,4 @@
-"""Parts of a model that are trained: low-rank changes, upper blocks, lower rates below."""
+"""Fine-tuning: LoRA, frozen blocks, lower rates for lower layers."""
 
 import pathlib
 
@@ -36,15 +36,15 @@ def changed(before, after):
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_low_rank_changes_and_the_head_alone_are_trained():
+def test_only_lora_and_the_head_are_trained():
     model = build()
     before, outputs = weights_of(model), ops.convert_to_numpy(model(IDS))
     ka.training.enable_lora(model, 2)
-    np.testing.assert_allclose(model(IDS), outputs, atol=1e-6)  # nothing is learnt yet
+    np.testing.assert_allclose(model(IDS), outputs, atol=1e-6)  # LoRA starts at zero
     train(model)
     during, adapted = weights_of(model), ops.convert_to_numpy(model(IDS))
-    kept = {path for path in before if not path.startswith("logits")}
-    assert not changed({path: before[path] for path in kept}, during)
+    frozen = {path for path in before if not path.startswith("logits")}
+    assert not changed({path: before[path] for path in frozen}, during)
     assert changed(before, during) == {"logits/kernel", "logits/bias"}
     assert np.abs(adapted - outputs).max() > 0.01
     ka.training.merge_lora(model)
@@ -57,15 +57,15 @@ def test_low_rank_changes_and_the_head_alone_are_trained():
         change = (after[path] - before[path]).transpose(1, 0, 2)
         assert (np.linalg.svd(change, compute_uv=False)[:, 2:] < 1e-5).all()
     train(model, epochs=1)
-    assert len(changed(after, weights_of(model))) > len(kernels) + 2  # all is trained again
+    assert len(changed(after, weights_of(model))) > len(kernels) + 2  # all are trained again
 
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_a_merged_model_is_saved_and_adapted_again(tmp_path):
+def test_a_merged_model_is_saved_and_gets_lora_again(tmp_path):
     model = build()
     ka.training.enable_lora(model, 2, "all", lora_alpha=4.0)
-    with pytest.raises(ValueError, match="adapted by LoRA already: call merge_lora first"):
+    with pytest.raises(ValueError, match="has LoRA weights already: call merge_lora first"):
         ka.training.enable_lora(model, 2)
     train(model)
     ka.training.merge_lora(model)
@@ -78,7 +78,7 @@ def test_a_merged_model_is_saved_and_adapted_again(tmp_path):
 
 
 @pytest.mark.parametrize("targets", [["query", "nose"], ["table"]])
-def test_projections_that_are_not_there_are_refused(targets):
+def test_unknown_projections_are_refused(targets):
     with pytest.raises(ValueError, match=f"has no projection '{targets[-1]}'. It has attention_"):
         ka.training.enable_lora(build(), 2, targets)
 
@@ -91,15 +91,15 @@ def test_frozen_blocks_keep_their_values(num_blocks):
     before = weights_of(model)
     ka.training.freeze(model, num_blocks)
     train(model)
-    found = changed(before, weights_of(model))
+    actual = changed(before, weights_of(model))
     frozen = ["embedding", *(f"block_{i}" for i in range(num_blocks or 3))]
-    assert not [path for path in found if path.startswith(tuple(frozen))]
+    assert not [path for path in actual if path.startswith(tuple(frozen))]
     free = {f"block_{i}" for i in range(num_blocks or 3, 3)} | {"logits"}
     free |= set() if num_blocks is None else {"final_norm"}
-    assert {path.split("/")[0] for path in found} == free
+    assert {path.split("/")[0] for path in actual} == free
 
 
-def test_more_blocks_than_there_are():
+def test_too_many_blocks_are_refused():
     with pytest.raises(ValueError, match="num_blocks=4: text_classifier has 3 blocks"):
         ka.training.freeze(build(), 4)
     with pytest.raises(ValueError, match="has no layer block_0"):
@@ -111,48 +111,48 @@ def test_more_blocks_than_there_are():
 @pytest.mark.slow
 @pytest.mark.tensorflow
 def test_lower_layers_learn_less():
-    """Adam's first step is the learning rate, of whichever sign, wherever there is a gradient."""
+    """Use Adam's first step, whose size is the learning rate."""
     model = build()
     rates = ka.training.layer_rates(model, 0.5)
     before = weights_of(model)
     train(model, ka.training.LayerwiseAdamW(0.01, rates=rates, weight_decay=0.0), epochs=1)
     after = weights_of(model)
     steps = {path: np.abs(after[path] - before[path]).max() for path in before}
-    wanted = {"logits/kernel": 1.0, "block_2/attention/value/kernel": 0.5}
-    wanted |= {"block_0/feed_forward/output/kernel": 0.125, "embedding/table/embeddings": 0.0625}
-    for path, factor in wanted.items():
+    factors = {"logits/kernel": 1.0, "block_2/attention/value/kernel": 0.5}
+    factors |= {"block_0/feed_forward/output/kernel": 0.125, "embedding/table/embeddings": 0.0625}
+    for path, factor in factors.items():
         np.testing.assert_allclose(steps[path], 0.01 * factor, rtol=0.02)
     optimizer = model.optimizer
     again = type(optimizer).from_config(optimizer.get_config())
     assert again.rates == rates
 
 
-def test_blocks_that_share_weights_are_one():
+def test_shared_blocks_have_one_rate():
     encoder = make_encoder(**SIZE, position="rotary", num_blocks=1)
     model = ka.models.text_classifier(12, 2, hidden_dim=SIZE["hidden_dim"], encoder=encoder)
     assert rates_of(model)["embedding/table/embeddings"] == 0.25
 
 
 def rates_of(model):
-    """{path: factor} of a model of one stack, whose paths are unique."""
+    """Return {path: factor} of a model with one stack, whose paths are unique."""
     rates = ka.training.layer_rates(model, 0.5)
     return dict(zip([v.path for v in model.trainable_variables], rates, strict=True))
 
 
 @pytest.mark.tensorflow
-def test_an_encoder_and_a_decoder_have_rates_of_their_own(tmp_path):
-    """Both have a `final_norm/scale`: no path says which, in this session or after a file."""
+def test_rates_of_an_encoder_and_a_decoder(tmp_path):
+    """Check a model with two weights called `final_norm/scale`."""
     folder = pathlib.Path(__file__).parents[1] / "pretrained" / "checkpoints" / "t5"
     model = ka.pretrained.load(folder)
     norms = [model.get_layer(side).get_layer("final_norm").scale for side in ("encoder", "decoder")]
     assert norms[0].path == norms[1].path
     rates = ka.training.layer_rates(model, 0.5)
-    places = [[v is norm for v in model.trainable_variables].index(True) for norm in norms]
-    assert [rates[place] for place in places] == [0.25, 1.0]  # two blocks here, one there
+    indices = [[v is norm for v in model.trainable_variables].index(True) for norm in norms]
+    assert [rates[index] for index in indices] == [0.25, 1.0]  # two blocks here, one there
     assert rates[0] == 0.5**4 and model.trainable_variables[0].path == "embedding/table/embeddings"
     optimizer = ka.training.LayerwiseAdamW(0.01, rates=rates, weight_decay=0.0)
     model.compile(optimizer, "sparse_categorical_crossentropy")
-    for k in range(2):  # of a constant gradient every step is as long
+    for k in range(2):  # with a constant gradient all steps are equal
         if k == 1:
             model.save(tmp_path / "model.keras")
             model = keras.saving.load_model(tmp_path / "model.keras")
@@ -164,12 +164,12 @@ def test_an_encoder_and_a_decoder_have_rates_of_their_own(tmp_path):
         np.testing.assert_allclose(steps, 0.01 * np.array(rates), rtol=0.01)
 
 
-def test_rates_of_another_number_of_variables_are_refused():
+def test_a_wrong_number_of_rates_is_refused():
     model = build()
     rates = ka.training.layer_rates(model, 0.5)
     ka.training.freeze(model, 1)
     optimizer = ka.training.LayerwiseAdamW(rates=rates)
-    with pytest.raises(ValueError, match="rates= has 53 factors, and 36 variables are trained"):
+    with pytest.raises(ValueError, match="rates= has 53 factors, but 36 variables are trained"):
         optimizer.build(model.trainable_variables)
     few = ka.training.layer_rates(model, 0.5)
     assert len(few) == len(model.trainable_variables) and few[0] == 0.25  # of the second block
@@ -180,8 +180,8 @@ def test_rates_of_another_number_of_variables_are_refused():
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_low_rank_changes_leave_moving_statistics():
-    """A model that trains with a learning rate of 0 keeps its outputs."""
+def test_lora_does_not_change_moving_statistics():
+    """Train with a learning rate of 0: outputs must not change."""
     size = dict(num_layers=1, num_heads=2, hidden_dim=16, kernel_size=3)
     sound = ka.models.SpeechEmbedding(num_mel_bins=8)
     model = ka.models.speech_recognizer(5, embedding=sound, **size)
@@ -209,32 +209,32 @@ def values_below_the_head(model):
             if "moving" in v.path or "block" in v.path}  # fmt: skip
 
 
-def test_what_was_frozen_before_stays_frozen():
+def test_layers_frozen_before_lora_stay_frozen():
     model = build()
     model.get_layer("embedding").trainable = False
     model.get_layer("block_0").trainable = False
     ka.training.enable_lora(model, 2)
-    assert not model.get_layer("block_0").trainable_variables  # it gets no changes
+    assert not model.get_layer("block_0").trainable_variables  # it gets no LoRA
     assert model.get_layer("block_1").trainable_variables
     ka.training.merge_lora(model)
     assert not model.get_layer("embedding").trainable_variables
     assert not model.get_layer("block_0").trainable_variables
     assert all(v.trainable for v in model.get_layer("block_1").weights)
     kernel = model.get_layer("block_1").weights[0]
-    kernel.trainable = False  # of a variable alone, too
+    kernel.trainable = False  # also for a single variable
     ka.training.enable_lora(model, 2)
     ka.training.merge_lora(model)
     assert not kernel.trainable
 
 
-def test_a_model_that_is_frozen_gets_no_changes():
+def test_lora_on_a_frozen_model_is_refused():
     model = build()
     ka.training.freeze(model)
     with pytest.raises(ValueError, match="with these projections are frozen"):
         ka.training.enable_lora(model, 2)
 
 
-def test_what_is_frozen_after_the_changes_stays_frozen():
+def test_layers_frozen_after_lora_stay_frozen():
     model = build()
     ka.training.enable_lora(model, 2)
     ka.training.freeze(model, 1)
@@ -245,7 +245,7 @@ def test_what_is_frozen_after_the_changes_stays_frozen():
     assert all(v.trainable for v in model.get_layer("block_1").weights)
 
 
-def test_functions_that_were_compiled_before_give_the_outputs_of_a_merged_model():
+def test_compiled_functions_work_after_merging():
     model = build()
     outer = keras.Model(model.input, model(model.input))
     ka.training.enable_lora(model, 2)

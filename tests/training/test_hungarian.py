@@ -1,4 +1,4 @@
-"""The set loss of detectors: overlaps, matching and the sum, by definitions in NumPy."""
+"""The set loss of detectors, compared with definitions in NumPy."""
 
 import itertools
 
@@ -26,7 +26,7 @@ def to_corners(box):
 
 
 def overlap(first, second):
-    """(IoU, GIoU) of two boxes by corners: Rezatofighi et al. (2019), algorithm 1."""
+    """Compute (IoU, GIoU) of two boxes by corners: Rezatofighi et al. (2019), algorithm 1."""
     (a0, b0, a1, b1), (c0, d0, c1, d1) = first, second
     shared = max(0, min(a1, c1) - max(a0, c0)) * max(0, min(b1, d1) - max(b0, d0))
     union = (a1 - a0) * (b1 - b0) + (c1 - c0) * (d1 - d0) - shared
@@ -43,52 +43,52 @@ def overlap(first, second):
         ((2, 0, 4, 2), (0.0, 0.0)),
     ],
 )
-def test_overlaps_of_boxes_that_one_can_see(second, expected):
-    found = ka.training.compute_overlaps(np.array([[0.0, 0, 2, 2]]), np.array([second], "float32"))
-    np.testing.assert_allclose(np.array(found)[:, 0], expected, atol=1e-6)
+def test_overlaps_of_simple_boxes(second, expected):
+    actual = ka.training.compute_overlaps(np.array([[0.0, 0, 2, 2]]), np.array([second], "float32"))
+    np.testing.assert_allclose(np.array(actual)[:, 0], expected, atol=1e-6)
 
 
-def test_overlaps_by_definition_of_all_pairs():
+def test_overlaps_of_all_pairs_equal_the_definition():
     first, second = draw_boxes(5), draw_boxes(7)
     corners = [np.array([to_corners(box) for box in boxes]) for boxes in (first, second)]
-    found = ka.training.compute_overlaps(corners[0][:, None], corners[1][None])
+    actual = ka.training.compute_overlaps(corners[0][:, None], corners[1][None])
     for i, j in itertools.product(range(5), range(7)):
         expected = overlap(to_corners(first[i]), to_corners(second[j]))
-        np.testing.assert_allclose([found[0][i, j], found[1][i, j]], expected, atol=1e-5)
+        np.testing.assert_allclose([actual[0][i, j], actual[1][i, j]], expected, atol=1e-5)
     iou = keras.utils.bounding_boxes.compute_iou(*corners, bounding_box_format="xyxy")
-    np.testing.assert_allclose(found[0], iou, atol=1e-5)
+    np.testing.assert_allclose(actual[0], iou, atol=1e-5)
 
 
 def test_boxes_without_area_have_finite_overlaps():
     nothing = np.zeros((1, 4), "float32")
-    for found in ka.training.compute_overlaps(nothing, nothing):
-        assert np.array(found).tolist() == [0.0]
+    for actual in ka.training.compute_overlaps(nothing, nothing):
+        assert np.array(actual).tolist() == [0.0]
 
 
 def find_best(costs):
-    """The cheapest assignment of objects to queries, of all there are."""
+    """Search all assignments of objects to queries for the cheapest."""
     queries, objects = costs.shape
     every = itertools.permutations(range(queries), objects)
     return min(every, key=lambda chosen: sum(costs[q, m] for m, q in enumerate(chosen)))
 
 
-def test_matches_are_the_cheapest_of_all_and_padding_gets_none():
+def test_matches_are_the_cheapest_and_padding_gets_none():
     costs = random.normal(size=(B, 5, M)).astype("float32")
     labels = np.array([[0, 2, 1], [1, -1, 0]])
-    found = np.array(ka.training.match_objects(costs, labels))
-    assert found.dtype == np.int32
-    assert tuple(found[0]) == find_best(costs[0])
-    first, nothing, last = found[1]
+    actual = np.array(ka.training.match_objects(costs, labels))
+    assert actual.dtype == np.int32
+    assert tuple(actual[0]) == find_best(costs[0])
+    first, nothing, last = actual[1]
     assert nothing == -1 and (first, last) == find_best(costs[1][:, [0, 2]])
 
 
-def test_more_objects_than_queries_leave_some_over():
+def test_more_objects_than_queries_leaves_some_unmatched():
     costs = np.array([[[3.0, 1.0, 2.0], [2.0, 1.5, 9.0]]], "float32")
-    found = np.array(ka.training.match_objects(costs, np.zeros((1, 3), "int32")))
-    assert found.tolist() == [[1, 0, -1]]
+    actual = np.array(ka.training.match_objects(costs, np.zeros((1, 3), "int32")))
+    assert actual.tolist() == [[1, 0, -1]]
 
 
-def test_a_cost_that_is_no_number_is_the_worst():
+def test_a_nan_cost_is_the_worst():
     costs = np.array([[[np.nan], [np.inf], [7.0]]], "float32")
     assert np.array(ka.training.match_objects(costs, np.array([[0]]))).tolist() == [[2]]
 
@@ -105,26 +105,26 @@ def sigmoid(x):
 
 
 def focal(logit, target):
-    """Lin et al. (2017), equation 5."""
+    """Compute Lin et al. (2017), equation 5."""
     p = sigmoid(logit) if target else 1 - sigmoid(logit)
     return -(0.25 if target else 0.75) * (1 - p) ** 2 * np.log(p)
 
 
 def varifocal(logit, overlap):
-    """Zhang et al. (2021), equation 2: of an overlap, or of no object."""
+    """Compute Zhang et al. (2021), equation 2, for an overlap, or for "no object"."""
     p = sigmoid(logit)
     if overlap > 0:
         return -overlap * (overlap * np.log(p) + (1 - overlap) * np.log(1 - p))
     return -0.75 * p**2 * np.log(1 - p)
 
 
-def compute_by_definition(truth, found, kind):
-    """Carion et al. (2020), equations 1 and 2, with the focal form of Zhu et al. (2021)."""
+def compute_by_definition(truth, predicted, kind):
+    """Compute Carion et al. (2020), equations 1 and 2, with the focal form of Zhu et al. (2021)."""
     objects = int((truth["labels"] >= 0).sum())
     total, weighted, weights = 0.0, 0.0, 0.0
     for i in range(B):
         labels = [k for k in truth["labels"][i] if k >= 0]
-        logits, boxes = found["logits"][i].astype("float64"), found["boxes"][i]
+        logits, boxes = predicted["logits"][i].astype("float64"), predicted["boxes"][i]
         shares = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
         parts = np.zeros((Q, len(labels), 3))
         for q, (m, k) in itertools.product(range(Q), enumerate(labels)):
@@ -159,27 +159,27 @@ def compute_by_definition(truth, found, kind):
 
 
 @pytest.mark.parametrize("kind", ["focal", "varifocal", "cross_entropy"])
-def test_the_loss_by_definition(kind):
-    truth, found = draw_batch(C + (kind == "cross_entropy"))
+def test_the_loss_equals_the_definition(kind):
+    truth, predicted = draw_batch(C + (kind == "cross_entropy"))
     loss = ka.training.HungarianLoss(kind)
-    expected = compute_by_definition(truth, found, kind)
-    np.testing.assert_allclose(float(loss(truth, found)), expected, rtol=1e-5)
+    expected = compute_by_definition(truth, predicted, kind)
+    np.testing.assert_allclose(float(loss(truth, predicted)), expected, rtol=1e-5)
     again = ka.training.HungarianLoss.from_config(loss.get_config())
-    np.testing.assert_allclose(float(again(truth, found)), expected, rtol=1e-5)
+    np.testing.assert_allclose(float(again(truth, predicted)), expected, rtol=1e-5)
 
 
-def test_outputs_of_other_layers_have_losses_of_their_own():
+def test_losses_of_auxiliary_outputs_are_added():
     truth, last = draw_batch(C)
     _, first = draw_batch(C)
     loss = ka.training.HungarianLoss()
-    both = last | {f"auxiliary_{name}": x[:, None] for name, x in first.items()}
+    outputs = last | {f"auxiliary_{name}": x[:, None] for name, x in first.items()}
     expected = float(loss(truth, last)) + float(loss(truth, first))
-    np.testing.assert_allclose(float(loss(truth, both)), expected, rtol=1e-5)
+    np.testing.assert_allclose(float(loss(truth, outputs)), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["focal", "varifocal", "cross_entropy"])
-def test_each_object_has_several_queries_in_outputs_for_that(kind):
-    """The loss of as many objects that are the same one, each of which has a query of its own."""
+def test_one_to_many_outputs_repeat_objects(kind):
+    """Compare with the loss of repeated objects, each with its own query."""
     classes = C + (kind == "cross_entropy")
     truth, last = draw_batch(classes)
     _, many = draw_batch(classes)
@@ -191,47 +191,51 @@ def test_each_object_has_several_queries_in_outputs_for_that(kind):
     }
     expected = compute_by_definition(truth, last, kind) + compute_by_definition(twice, many, kind)
     loss = ka.training.HungarianLoss(kind, one_to_many=2)
-    both = last | {f"one_to_many_{name}": x for name, x in many.items()}
-    np.testing.assert_allclose(float(loss(truth, both)), expected, rtol=1e-5)
+    outputs = last | {f"one_to_many_{name}": x for name, x in many.items()}
+    np.testing.assert_allclose(float(loss(truth, outputs)), expected, rtol=1e-5)
     again = ka.training.HungarianLoss.from_config(loss.get_config())
-    np.testing.assert_allclose(float(again(truth, both)), expected, rtol=1e-5)
+    np.testing.assert_allclose(float(again(truth, outputs)), expected, rtol=1e-5)
     usual, six = (ka.training.HungarianLoss(kind, **x) for x in ({}, {"one_to_many": 6}))
-    assert float(usual(truth, both)) == float(six(truth, both)) != float(loss(truth, both))
+    assert float(usual(truth, outputs)) == float(six(truth, outputs)) != float(loss(truth, outputs))
     with pytest.raises(ValueError, match="one_to_many=0"):
         ka.training.HungarianLoss(one_to_many=0)
 
 
 @pytest.mark.parametrize("kind", ["focal", "varifocal", "cross_entropy"])
-def test_a_batch_without_objects_has_a_finite_loss_and_padding_changes_nothing(kind):
-    truth, found = draw_batch(C + (kind == "cross_entropy"))
+def test_loss_without_objects_is_finite_and_ignores_padding(kind):
+    truth, predicted = draw_batch(C + (kind == "cross_entropy"))
     loss = ka.training.HungarianLoss(kind)
     wider = {
         "labels": np.pad(truth["labels"], [(0, 0), (0, 2)], constant_values=-1),
         "boxes": np.pad(truth["boxes"], [(0, 0), (0, 2), (0, 0)]),
     }
-    np.testing.assert_allclose(float(loss(wider, found)), float(loss(truth, found)), rtol=1e-6)
+    np.testing.assert_allclose(
+        float(loss(wider, predicted)), float(loss(truth, predicted)), rtol=1e-6
+    )
     nothing = truth | {"labels": np.full((B, M), -1)}
-    assert 0 < float(loss(nothing, found)) < 100
+    assert 0 < float(loss(nothing, predicted)) < 100
 
 
-def test_boxes_do_not_learn_from_the_scores_that_their_overlaps_are():
-    truth, found = draw_batch(C)
-    found["boxes"][:, :M] = truth["boxes"] + np.float32(0.02)  # which overlap their objects
+def test_varifocal_targets_have_no_gradient():
+    truth, predicted = draw_batch(C)
+    predicted["boxes"][:, :M] = truth["boxes"] + np.float32(
+        0.02
+    )  # boxes that overlap their objects
     loss = ka.training.HungarianLoss("varifocal", l1_weight=0.0, giou_weight=0.0)
 
     def compute(logits, boxes):
         return loss(truth, {"logits": logits, "boxes": boxes})
 
-    _, slopes = gradients.value_and_gradients(compute, [found["logits"], found["boxes"]])
+    _, slopes = gradients.value_and_gradients(compute, [predicted["logits"], predicted["boxes"]])
     of_logits, of_boxes = (0.0 if x is None else np.array(x) for x in slopes)
     assert np.all(of_boxes == 0) and np.any(of_logits != 0)
 
 
-def test_weights_of_images_count():
-    truth, found = draw_batch(C)
+def test_weights_of_images_apply():
+    truth, predicted = draw_batch(C)
     loss = ka.training.HungarianLoss()
-    halves = [float(loss(truth, found, sample_weight=np.array(w))) for w in ([1, 0], [0, 1])]
-    np.testing.assert_allclose(sum(halves), float(loss(truth, found)), rtol=1e-5)
+    halves = [float(loss(truth, predicted, sample_weight=np.array(w))) for w in ([1, 0], [0, 1])]
+    np.testing.assert_allclose(sum(halves), float(loss(truth, predicted)), rtol=1e-5)
 
 
 def test_an_unknown_classification_is_refused():
@@ -240,7 +244,7 @@ def test_an_unknown_classification_is_refused():
 
 
 @slow_on_tensorflow
-def test_it_trains_a_model_in_fit():
+def test_the_loss_trains_a_model_in_fit():
     images = keras.Input((4, 4, 1))
     x = keras.layers.Reshape((Q, 4))(images)
     boxes = keras.layers.Dense(4, "sigmoid", name="boxes")(x)

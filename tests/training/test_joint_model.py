@@ -1,4 +1,4 @@
-"""`JointModel` is saved and loaded, compiled or not, as `ModelCheckpoint` does."""
+"""Saving and loading `JointModel`, compiled or not."""
 
 import keras
 import numpy as np
@@ -26,13 +26,13 @@ def joint():
 
 
 def inputs(model):
-    given = {"token_ids": IDS, "segment_ids": SEGMENTS}
-    return {name: given[name] for name in model.input}
+    inputs = {"token_ids": IDS, "segment_ids": SEGMENTS}
+    return {name: inputs[name] for name in model.input}
 
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_a_checkpoint_of_its_training_is_loaded_and_trained_on(joint, tmp_path):
+def test_training_continues_from_a_checkpoint(joint, tmp_path):
     path, truth = tmp_path / "best.keras", np.array([[2, 3], [1, 1]])
     keep = keras.callbacks.ModelCheckpoint(path)
     joint.fit(inputs(joint), truth, epochs=2, verbose=0, callbacks=[keep])
@@ -50,7 +50,7 @@ def test_a_checkpoint_of_its_training_is_loaded_and_trained_on(joint, tmp_path):
         )
 
 
-def test_one_that_is_not_compiled(joint, tmp_path):
+def test_an_uncompiled_model_is_saved(joint, tmp_path):
     joint.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras", compile=False)
     assert not loaded.compiled

@@ -1,4 +1,4 @@
-"""Labels and weights of every shape: what Keras or NumPy computes, or an error."""
+"""Labels and weights of every shape, compared with Keras or NumPy, or an error."""
 
 import pathlib
 
@@ -39,8 +39,8 @@ def define_macro_f1(labels, logits, weights):
     predicted, scores = logits.argmax(-1), []
     for k in range(L):
         right = (weights * (labels == k) * (predicted == k)).sum()
-        both = (weights * (labels == k)).sum() + (weights * (predicted == k)).sum()
-        scores += [2 * right / both] if both else []
+        total = (weights * (labels == k)).sum() + (weights * (predicted == k)).sum()
+        scores += [2 * right / total] if total else []
     return np.mean(scores)
 
 
@@ -82,7 +82,7 @@ WRONG = {
 
 
 def as_rows(weights, labels):
-    """Weights as the guide says they are read: rows first."""
+    """Return weights as documented: (B,) are weights of rows."""
     if weights.ndim == labels.ndim + 1:
         weights = weights[..., 0]
     return np.broadcast_to(weights.reshape(*weights.shape, *[1] * (labels.ndim - weights.ndim)),
@@ -95,17 +95,17 @@ def pairs(table):
 
 @pytest.mark.parametrize("kind", LABELS)
 @pytest.mark.parametrize("name", SPARSE)
-def test_labels_with_an_axis_of_one_are_those_without(name, kind):
+def test_a_last_axis_of_one_is_dropped(name, kind):
     compute, define = SPARSE[name]
     labels, logits = LABELS[kind], LOGITS[kind]
     expected = define(labels, logits, np.ones(labels.shape))
-    for given in (labels, labels[..., None], labels.astype("float32"), labels[..., None].tolist()):
-        np.testing.assert_allclose(float(compute(given, logits)), expected, rtol=1e-5)
+    for same in (labels, labels[..., None], labels.astype("float32"), labels[..., None].tolist()):
+        np.testing.assert_allclose(float(compute(same, logits)), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("kind", "shape"), pairs(WEIGHTS), ids=str)
 @pytest.mark.parametrize("name", SPARSE)
-def test_weights_of_rows_are_of_rows(name, kind, shape):
+def test_weights_of_rows_apply_to_rows(name, kind, shape):
     compute, define = SPARSE[name]
     labels, logits = LABELS[kind], LOGITS[kind]
     weights = np.asarray(np.random.default_rng(1).uniform(0.5, 2.0, shape), "float32")
@@ -116,12 +116,12 @@ def test_weights_of_rows_are_of_rows(name, kind, shape):
 @pytest.mark.parametrize(("kind", "shape"), pairs(WRONG), ids=str)
 def test_labels_of_other_shapes_are_refused(kind, shape):
     labels = np.ones(shape, "int32")
-    for owner in (*SPARSE, "sequence", "entities", "classes"):
+    for name in (*SPARSE, "sequence", "entities", "classes"):
         compute = {
             "classes": measure(lambda: training.ClassF1(L)),
             "sequence": measure(training.MaskedSequenceAccuracy),
             "entities": measure(lambda: training.EntityF1(TAGS)),
-        }.get(owner) or SPARSE[owner][0]
+        }.get(name) or SPARSE[name][0]
         with pytest.raises(ValueError, match="labels of shape .* for predictions of shape"):
             compute(labels, LOGITS[kind])
 
@@ -138,18 +138,18 @@ def test_rows_without_positions_have_no_sequence_accuracy():
         measure(training.MaskedSequenceAccuracy)(LABELS["rows"], LOGITS["rows"])
 
 
-def test_one_hot_labels_are_named():
+def test_the_error_mentions_one_hot_labels():
     with pytest.raises(ValueError, match="One-hot labels become classes by argmax"):
         SPARSE["loss"][0](np.eye(L)[LABELS["tokens"]], LOGITS["tokens"])
 
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("name", SPARSE)
-def test_sizes_that_are_not_known_are_compared_when_it_runs(name):
+def test_unknown_sizes_are_compared_at_run_time(name):
     import tensorflow as tf
 
     compute, define = SPARSE[name]
-    if name != "loss":  # a metric makes its variables once
+    if name != "loss":  # a metric creates its variables once
         metric = METRICS[name]()
 
         def compute(labels, logits):
@@ -169,20 +169,20 @@ def test_sizes_that_are_not_known_are_compared_when_it_runs(name):
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_loss_and_metric_of_a_fit_agree_where_batch_and_length_are_alike():
+def test_loss_and_metric_agree_if_batch_equals_length():
     inputs = keras.Input((T, 2))
     model = keras.Model(inputs, keras.layers.Dense(L)(inputs))
     perplexity = training.MaskedPerplexity(name="perplexity")
     loss = training.MaskedSparseCategoricalCrossentropy(reduction="mean_with_sample_weight")
     model.compile("sgd", loss, weighted_metrics=[perplexity])
     x, weights = random.normal(size=(T, T, 2)), np.arange(1.0, T + 1)
-    found = model.evaluate(
+    actual = model.evaluate(
         x, LABELS["square"], sample_weight=weights, batch_size=T, return_dict=True, verbose=0
     )
-    assert np.log(found["perplexity"]) == pytest.approx(found["loss"], rel=1e-5)
+    assert np.log(actual["perplexity"]) == pytest.approx(actual["loss"], rel=1e-5)
 
 
-def test_labels_that_are_each_true_or_not():
+def test_shapes_of_independent_labels():
     truth = random.integers(0, 2, (B, L)).astype("float32")
     logits = random.normal(size=(B, L)).astype("float32")
     loss, keras_loss = (
@@ -190,9 +190,9 @@ def test_labels_that_are_each_true_or_not():
         keras.losses.BinaryCrossentropy(from_logits=True),
     )
     weights = np.array([1.0, 2.0, 0.5], "float32")
-    for given in (None, weights):
-        expected = float(keras_loss(truth, logits, given))
-        assert float(loss(truth, logits, given)) == pytest.approx(expected, rel=1e-5)
+    for sample_weight in (None, weights):
+        expected = float(keras_loss(truth, logits, sample_weight))
+        assert float(loss(truth, logits, sample_weight)) == pytest.approx(expected, rel=1e-5)
     one = float(keras_loss(truth[:, 0], logits[:, :1]))
     assert float(loss(truth[:, 0], logits[:, :1])) == pytest.approx(one, rel=1e-5)
     f1 = training.MacroF1(num_labels=L)
@@ -205,7 +205,7 @@ def test_labels_that_are_each_true_or_not():
 
 
 @pytest.mark.tensorflow
-def test_unknown_sizes_of_labels_that_are_each_true_or_not():
+def test_unknown_sizes_of_independent_labels():
     import tensorflow as tf
 
     specs = [tf.TensorSpec([None, None]), tf.TensorSpec([None, L])]
@@ -227,17 +227,17 @@ SCORES = {
 
 
 @pytest.mark.parametrize("shape", [(2,), (2, 1), (2, 4)], ids=str)
-def test_trees_have_weights(shape):
+def test_weights_of_trees(shape):
     weights = np.random.default_rng(2).uniform(0.5, 2.0, shape).astype("float32")
     each = np.broadcast_to(weights if weights.ndim == 2 else weights[:, None], HEADS.shape)
     counts = HEADS >= 0
-    found = SCORES["arc_scores"].argmax(-1)
-    arcs = found == HEADS
-    labels = np.take_along_axis(SCORES["label_scores"], found[..., None, None], 2)[:, :, 0]
-    both = arcs & (labels.argmax(-1) == RELATIONS)
+    predicted = SCORES["arc_scores"].argmax(-1)
+    arcs = predicted == HEADS
+    labels = np.take_along_axis(SCORES["label_scores"], predicted[..., None, None], 2)[:, :, 0]
+    labeled = arcs & (labels.argmax(-1) == RELATIONS)
     for metric, right in [
         (training.UnlabeledAttachment(), arcs),
-        (training.LabeledAttachment(), both),
+        (training.LabeledAttachment(), labeled),
     ]:
         metric.update_state(TREES, SCORES, weights)
         expected = (right * each * counts).sum() / (each * counts).sum()
@@ -248,7 +248,7 @@ def test_trees_have_weights(shape):
     assert float(weighted) == pytest.approx(expected, rel=1e-5)
 
 
-def test_trees_of_other_shapes_are_refused():
+def test_wrong_shapes_of_trees_are_refused():
     for wrong in (HEADS[:1], HEADS[:, :1], HEADS[0]):
         truth = {"arc_scores": wrong, "label_scores": wrong}
         computes = (
@@ -261,7 +261,7 @@ def test_trees_of_other_shapes_are_refused():
                 compute(truth, SCORES)
 
 
-def test_spans():
+def test_wrong_shapes_of_spans_are_refused():
     ends = {name: random.normal(size=(B, T)).astype("float32") for name in
             ("start_logits", "end_logits")}  # fmt: skip
     truth, weights = np.array([[1, 2], [0, 0], [3, 4]]), np.array([1.0, 2.0, 0.5], "float32")
@@ -283,7 +283,7 @@ def test_spans():
                 compute(wrong, ends)
 
 
-def test_transcripts():
+def test_wrong_shapes_of_transcripts_are_refused():
     labels, logits = np.array([[1, 2], [3, 0], [2, 2]]), LOGITS["tokens"]
     loss, accuracy = training.MaskedCTC(), training.CTCTranscriptAccuracy()
     weights = np.array([1.0, 2.0, 0.5], "float32")
@@ -296,47 +296,47 @@ def test_transcripts():
                 compute(wrong, logits)
         with pytest.raises(ValueError, match="sample_weight of shape"):
             compute(labels, logits, np.ones(T))
-    both = training.CTCAttention()
+    loss = training.CTCAttention()
     truth = {"logits": LABELS["tokens"], "ctc_logits": labels}
-    found = {"logits": logits, "ctc_logits": logits}
-    rows = keras.ops.convert_to_numpy(training.CTCAttention(reduction="none")(truth, found))
-    assert float(both(truth, found, weights)) == pytest.approx((rows * weights).mean(), rel=1e-5)
+    actual = {"logits": logits, "ctc_logits": logits}
+    rows = keras.ops.convert_to_numpy(training.CTCAttention(reduction="none")(truth, actual))
+    assert float(loss(truth, actual, weights)) == pytest.approx((rows * weights).mean(), rel=1e-5)
     with pytest.raises(ValueError, match="labels of shape"):
-        both({**truth, "logits": LABELS["tokens"][:1]}, found)
+        loss({**truth, "logits": LABELS["tokens"][:1]}, actual)
 
 
 @pytest.mark.tensorflow
-def test_objects():
+def test_wrong_shapes_of_objects_are_refused():
     boxes = random.uniform(0.2, 0.6, (2, 3, 4)).astype("float32")
     truth = {"labels": np.array([[0, 1], [1, -1]]), "boxes": boxes[:, :2]}
-    found = {"logits": random.normal(size=(2, 3, 2)).astype("float32"), "boxes": boxes}
+    actual = {"logits": random.normal(size=(2, 3, 2)).astype("float32"), "boxes": boxes}
     loss = training.HungarianLoss()
     weights = np.array([2.0, 0.5], "float32")
-    each = keras.ops.convert_to_numpy(training.HungarianLoss(reduction="none")(truth, found))
-    assert float(loss(truth, found, weights)) == pytest.approx((each * weights).mean(), rel=1e-5)
+    each = keras.ops.convert_to_numpy(training.HungarianLoss(reduction="none")(truth, actual))
+    assert float(loss(truth, actual, weights)) == pytest.approx((each * weights).mean(), rel=1e-5)
     metric = training.BoxAveragePrecision(2)
-    metric.update_state(truth, found, np.array([1.0, 0.0]))
-    alone = training.BoxAveragePrecision(2)
-    alone.update_state(*({k: v[:1] for k, v in x.items()} for x in (truth, found)))
-    assert float(metric.result()) == pytest.approx(float(alone.result()))
+    metric.update_state(truth, actual, np.array([1.0, 0.0]))
+    first = training.BoxAveragePrecision(2)
+    first.update_state(*({k: v[:1] for k, v in x.items()} for x in (truth, actual)))
+    assert float(metric.result()) == pytest.approx(float(first.result()))
     wrong = [
         {"labels": truth["labels"][:1], "boxes": truth["boxes"][:1]},
         {"labels": truth["labels"][0], "boxes": truth["boxes"][0]},
         {"labels": truth["labels"], "boxes": boxes},
         {"labels": truth["labels"][..., None], "boxes": truth["boxes"]},
     ]
-    for given in wrong:
+    for wrong_truth in wrong:
         for compute in (loss, metric.update_state):
             with pytest.raises(ValueError, match="expected labels"):
-                compute(given, found)
+                compute(wrong_truth, actual)
 
 
-def test_every_loss_and_metric_is_here():
-    """Fails for a loss or metric without a test of its shapes in this file."""
+def test_every_loss_and_metric_is_tested():
+    """Check that every loss and metric has a test of its shapes in this file."""
     kinds = (keras.losses.Loss, keras.metrics.Metric)
-    known = {name for name in ka.training.__all__ if isinstance(getattr(training, name), type)}
-    known = {name for name in known if issubclass(getattr(training, name), kinds)}
+    names = {name for name in ka.training.__all__ if isinstance(getattr(training, name), type)}
+    names = {name for name in names if issubclass(getattr(training, name), kinds)}
     text = pathlib.Path(__file__).read_text("utf-8")
-    # As `EntityF1` and the two masked accuracies, which they extend:
+    # Subclasses of `EntityF1` and the two masked accuracies:
     same = {"EntityPrecision", "EntityRecall", "DecoderAccuracy", "DecoderSequenceAccuracy"}
-    assert not {name for name in known - same if f"training.{name}" not in text}
+    assert not {name for name in names - same if f"training.{name}" not in text}

@@ -1,4 +1,4 @@
-"""The loss against the definition, written out in NumPy."""
+"""The loss compared with its definition in NumPy."""
 
 import keras
 import numpy as np
@@ -11,7 +11,7 @@ Loss = ka.training.MaskedSparseCategoricalCrossentropy
 
 
 def by_definition(labels, logits, smoothing=0.0, ignore=-1):
-    """The loss of every position, ignored ones 0, from -sum(target * log(probability))."""
+    """Compute -sum(target * log(probability)) for every position, and 0 for ignored ones."""
     losses = np.zeros(labels.shape)
     classes = logits.shape[-1]
     for b, t in np.ndindex(labels.shape):
@@ -44,19 +44,19 @@ def test_equals_the_definition(batch, smoothing):
     np.testing.assert_allclose(total, expected.sum(), rtol=1e-5)
 
 
-def test_equals_keras_where_keras_has_it(batch):
+def test_the_loss_equals_keras(batch):
     labels, logits = batch
     theirs = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
     np.testing.assert_allclose(Loss()(labels, logits), theirs(labels, logits), rtol=1e-6)
-    kept = labels >= 0
+    counts = labels >= 0
     smoothed = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.2)
-    expected = smoothed(np.eye(7)[labels[kept]], logits[kept])
+    expected = smoothed(np.eye(7)[labels[counts]], logits[counts])
     np.testing.assert_allclose(Loss(0.2)(labels, logits), expected, rtol=1e-5)
 
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("label", [7, -2])
-def test_a_label_that_no_class_has_is_an_error(batch, label):
+def test_a_label_above_the_classes_is_an_error(batch, label):
     labels, logits = batch
     labels[1, 1] = label
     with pytest.raises(tf_errors().InvalidArgumentError, match=r"is not in \[0, 7\)"):
@@ -69,7 +69,7 @@ def tf_errors():
     return tf.errors
 
 
-def test_weights_and_other_ignored_classes(batch):
+def test_weights_and_ignore_class(batch):
     labels, logits = batch
     weights = np.array([1.0, 0.5, 2.0])
     expected = (by_definition(labels, logits) * weights[:, None]).sum() / (labels >= 0).sum()
@@ -86,12 +86,12 @@ def test_images_have_one_label_each():
     np.testing.assert_allclose(Loss(0.1)(labels, logits), expected, rtol=1e-5)
 
 
-def test_nothing_that_counts_is_zero_not_nan(batch):
+def test_loss_is_zero_if_no_position_counts(batch):
     _, logits = batch
     assert float(Loss(0.1)(np.full((3, 5), -1), logits)) == 0.0
 
 
-def test_ignored_logits_leave_no_trace(batch):
+def test_ignored_logits_have_no_gradient(batch):
     import tensorflow as tf
 
     labels, logits = batch
@@ -117,16 +117,16 @@ def test_half_precision_is_computed_in_float32(batch):
     np.testing.assert_allclose(Loss(0.1)(labels, half), expected, rtol=1e-6)
 
 
-def test_labels_survive_a_half_floatx():
+def test_labels_are_not_rounded_with_bfloat16_floatx():
     keras.config.set_floatx("bfloat16")
     try:
         loss = Loss()(np.array([257]), np.eye(300, dtype="float32")[[257]] * 1e3)
     finally:
         keras.config.set_floatx("float32")
-    assert float(loss) < 1e-3  # 257 as bfloat16 is 256, whose loss is 1000
+    assert float(loss) < 1e-3  # bfloat16 rounds 257 to 256, whose loss is 1000
 
 
-def test_joins_the_mask_that_the_model_leaves():
+def test_the_mask_of_the_model_is_applied():
     inputs = keras.Input((None,), dtype="int32")
     x = keras.layers.Embedding(11, 7, mask_zero=True)(inputs)
     model = keras.Model(inputs, x)
@@ -163,12 +163,12 @@ def test_round_trip():
 
 
 @pytest.mark.parametrize("smoothing", [-0.1, 1.0])
-def test_refuses_a_smoothing_that_is_none(smoothing):
+def test_invalid_label_smoothing_is_refused(smoothing):
     with pytest.raises(ValueError, match=f"label_smoothing={smoothing}.* below 1"):
         Loss(smoothing)
 
 
-def test_class_weights_weigh_the_positions_of_their_class():
+def test_class_weights_apply_to_their_class():
     generator = np.random.default_rng(0)
     labels, logits = np.array([[0, 2, -1], [1, 1, 0]]), generator.normal(size=(2, 3, 3))
     weights = [0.5, 1.0, 4.0]
@@ -181,7 +181,7 @@ def test_class_weights_weigh_the_positions_of_their_class():
     loss = ka.training.MaskedSparseCategoricalCrossentropy(class_weights=weights)
     again = type(loss).from_config(loss.get_config())
     assert float(again(labels, logits)) == pytest.approx(np.mean(each), rel=1e-5)
-    with pytest.raises(ValueError, match="2 class_weights for 3 classes: give one for each"):
+    with pytest.raises(ValueError, match="2 class_weights for 3 classes: give one weight for each"):
         type(loss)(class_weights=[1.0, 2.0])(labels, logits)
     with pytest.raises(ValueError, match="class_weights=.*: expected numbers above 0"):
         type(loss)(class_weights=[1.0, 0.0])

@@ -11,14 +11,14 @@ def logits_for(labels, classes=7):
     return np.eye(classes, dtype="float32")[labels]
 
 
-def test_counts_tokens_alike_in_batches_of_different_lengths():
+def test_tokens_weigh_the_same_in_batches_of_different_lengths():
     accuracy = Accuracy()
     accuracy.update_state(np.array([[1]]), logits_for([[1]]))  # 1 of 1
     accuracy.update_state(np.array([[1, 2, 3, 4, -1]]), logits_for([[1, 0, 0, 0, 0]]))  # 1 of 4
     np.testing.assert_allclose(accuracy.result(), 2 / 5)
 
 
-def test_random_batches():
+def test_accuracy_of_random_batches():
     rng, right, total = np.random.default_rng(0), 0, 0
     accuracy = Accuracy(ignore_class=2)
     for length in (3, 11, 5):
@@ -33,14 +33,14 @@ def test_random_batches():
 
 
 @pytest.mark.parametrize("weights", [[2.0, 1.0], [[2.0, 2.0, 2.0], [1.0, 1.0, 1.0]]])
-def test_weights(weights):
+def test_accuracy_with_weights(weights):
     accuracy = Accuracy()
     labels = np.array([[1, 2, -1], [3, 4, 5]])
     accuracy.update_state(labels, logits_for([[1, 0, 0], [0, 4, 5]]), np.array(weights))
     np.testing.assert_allclose(accuracy.result(), (2 + 1 + 1) / (4 + 3))
 
 
-def test_images_and_masks_left_by_the_model():
+def test_accuracy_of_images_and_masked_outputs():
     accuracy = Accuracy()
     accuracy.update_state(np.array([1, 2]), logits_for([1, 1]))
     np.testing.assert_allclose(accuracy.result(), 0.5)
@@ -53,7 +53,7 @@ def test_images_and_masks_left_by_the_model():
 
 
 @pytest.mark.slow
-def test_fits_and_evaluates():
+def test_the_metric_works_in_fit_and_evaluate():
     model = keras.Sequential([keras.layers.Dense(7)])
     model.compile("sgd", ka.training.MaskedSparseCategoricalCrossentropy(), metrics=[Accuracy()])
     labels = np.array([[1, 2, -1], [3, 4, 5]])
@@ -73,7 +73,7 @@ def test_accuracy_round_trip():
 SequenceAccuracy = ka.training.MaskedSequenceAccuracy
 
 
-def test_sequences_in_random_batches():
+def test_sequence_accuracy_of_random_batches():
     rng, right, total = np.random.default_rng(0), 0, 0
     accuracy = SequenceAccuracy(ignore_class=2)
     for length in (1, 3, 2):
@@ -87,7 +87,7 @@ def test_sequences_in_random_batches():
     assert 0 < right < total
 
 
-def test_weights_are_of_rows_and_zero_leaves_positions_out():
+def test_weights_of_rows_and_zero_weights():
     labels, logits = np.array([[1, 2], [1, 1]]), np.eye(3)[[[1, 2], [1, 2]]]
     accuracy = SequenceAccuracy()
     accuracy.update_state(labels, logits, np.array([3.0, 1.0]))
@@ -98,8 +98,8 @@ def test_weights_are_of_rows_and_zero_leaves_positions_out():
 
 
 @pytest.mark.slow
-def test_it_is_the_share_that_greedy_decoding_writes_exactly():
-    """Random models are right about nothing, so the labels are what some of the rows get."""
+def test_sequence_accuracy_equals_greedy_decoding():
+    """Use the outputs of some rows as labels, because a random model is never right."""
     model = ka.models.seq2seq_recurrent(9, 6, hidden_dim=4)
     source = np.random.default_rng(0).integers(1, 9, (8, 5))
     written = ka.generation.generate(model, source, max_new_tokens=3, start_token_id=2)
@@ -133,7 +133,7 @@ def test_perplexity_of_random_batches():
     np.testing.assert_allclose(perplexity.result(), np.exp(np.mean(losses)), rtol=1e-5)
 
 
-def test_weights_and_what_is_left_out_may_be_no_number():
+def test_ignored_positions_may_be_nan():
     logits = np.zeros((2, 3, 4), "float32")
     logits[0, 2] = np.nan
     logits[1] = [0, np.log(3), -np.inf, -np.inf]

@@ -1,4 +1,4 @@
-"""Loss, metric, thresholds and scores of sets of labels, by definition and beside scikit-learn."""
+"""Loss, metric, thresholds and scores of label sets, compared with scikit-learn."""
 
 import keras
 import numpy as np
@@ -17,7 +17,7 @@ def drawn():
     return labels, logits
 
 
-def test_the_loss_is_keras_own_without_weights(drawn):
+def test_the_loss_without_weights_equals_keras(drawn):
     labels, logits = drawn
     for smoothing in (0.0, 0.2):
         ours = ka.training.MultiLabelCrossentropy(label_smoothing=smoothing)
@@ -25,7 +25,7 @@ def test_the_loss_is_keras_own_without_weights(drawn):
         assert float(ours(labels, logits)) == pytest.approx(float(theirs(labels, logits)), rel=1e-5)
 
 
-def test_weights_are_of_true_labels(drawn):
+def test_weights_apply_to_true_labels(drawn):
     labels, logits = drawn
     weights = [0.5, 1.0, 2.0, 3.0, 7.0]
     share = 1 / (1 + np.exp(-logits.astype("float64")))
@@ -39,29 +39,29 @@ def test_weights_are_of_true_labels(drawn):
 
 
 @pytest.mark.parametrize("weights", [[0.0], [float("nan")], [-1.0], [float("inf")]])
-def test_weights_are_above_zero(weights):
+def test_weights_must_be_positive(weights):
     with pytest.raises(ValueError, match="positive_weights=.*expected numbers above 0"):
         ka.training.MultiLabelCrossentropy(weights)
     with pytest.raises(ValueError, match="label_smoothing=1.* below 1"):
         ka.training.MultiLabelCrossentropy(label_smoothing=1)
 
 
-def test_scores_are_those_of_scikit_learn(drawn):
+def test_scores_equal_scikit_learn(drawn):
     sklearn = pytest.importorskip("sklearn.metrics")
     labels, logits = drawn
     predicted = (logits > 0.4).astype(int)
-    labels[:, 3] = predicted[:, 4] = 0  # a label that is never there, one that is never given
+    labels[:, 3] = predicted[:, 4] = 0  # one label never occurs, one is never predicted
     labels[0] = predicted[0] = 0
     assert not labels[0].any() and (labels[1:].any(axis=1) | predicted[1:].any(axis=1)).any()
-    found = ka.training.score_label_sets(labels, predicted)
+    actual = ka.training.score_label_sets(labels, predicted)
     for kind in ("macro", "micro"):
         expected = sklearn.f1_score(labels, predicted, average=kind, zero_division=0)
-        assert found[f"{kind}_f1"] == pytest.approx(expected, abs=1e-12)
+        assert actual[f"{kind}_f1"] == pytest.approx(expected, abs=1e-12)
     expected = sklearn.f1_score(labels, predicted, average="samples", zero_division=0)
-    assert found["sample_f1"] == pytest.approx(expected, abs=1e-12)
+    assert actual["sample_f1"] == pytest.approx(expected, abs=1e-12)
 
 
-def test_scores_refuse_other_shapes():
+def test_scores_refuse_different_shapes():
     for labels, predicted in [([[1, 0]], [[1]]), ([1, 0], [1, 0]), (np.zeros((0, 2)),) * 2]:
         with pytest.raises(ValueError, match="expected both [(]examples, labels[)]"):
             ka.training.score_label_sets(labels, predicted)
@@ -69,29 +69,29 @@ def test_scores_refuse_other_shapes():
             ka.training.find_label_thresholds(labels, predicted)
 
 
-def compute_f1(labels, given):
-    return 2 * (labels * given).sum() / max(1, labels.sum() + given.sum())
+def compute_f1(labels, predicted):
+    return 2 * (labels * predicted).sum() / max(1, labels.sum() + predicted.sum())
 
 
-def test_no_threshold_is_better(drawn):
-    """Of every value between two probabilities, and beside all of them."""
+def test_no_other_threshold_is_better(drawn):
+    """Try every threshold between two probabilities, and outside of them."""
     labels, logits = drawn
     shares = np.round(1 / (1 + np.exp(-logits)), 1)  # several examples share a probability
-    found = ka.training.find_label_thresholds(labels, shares)
-    for of_label, column, threshold in zip(labels.T, shares.T, found, strict=True):
+    actual = ka.training.find_label_thresholds(labels, shares)
+    for of_label, column, threshold in zip(labels.T, shares.T, actual, strict=True):
         best = max(compute_f1(of_label, column > t) for t in np.linspace(-0.05, 1.05, 23))
         assert compute_f1(of_label, column > threshold) == pytest.approx(best)
         assert threshold not in column
 
 
-def test_thresholds_that_the_model_expects(drawn):
-    """With shrinkage the F1 is of a mixture of labels and probabilities."""
+def test_full_shrinkage_gives_the_expected_f1(drawn):
+    """Compare with F1 of a mixture of labels and probabilities."""
     labels, logits = drawn
     shares = 1 / (1 + np.exp(-logits.astype("float64")))
     for shrinkage in (0.3, 1.0):
         mixed = (1 - shrinkage) * labels + shrinkage * shares
-        found = ka.training.find_label_thresholds(labels, shares, shrinkage)
-        for k, threshold in enumerate(found):
+        actual = ka.training.find_label_thresholds(labels, shares, shrinkage)
+        for k, threshold in enumerate(actual):
             values = np.sort(shares[:, k])
             tried = [0.0, *(values[1:] + values[:-1]) / 2]
             f1 = [compute_f1(mixed[:, k], shares[:, k] > t) for t in tried]
@@ -101,13 +101,13 @@ def test_thresholds_that_the_model_expects(drawn):
         ka.training.find_label_thresholds(labels, shares, 2)
 
 
-def test_thresholds_of_labels_that_all_or_none_have():
+def test_thresholds_of_constant_labels():
     shares = np.array([[0.2, 0.2, 0.0], [0.6, 0.6, 0.0]])
     labels = np.array([[0, 1, 1], [0, 1, 0]])
     assert ka.training.find_label_thresholds(labels, shares).tolist() == [1.0, 0.1, 0.0]
 
 
-def test_the_metric_is_the_f1_of_the_best_thresholds(drawn):
+def test_the_metric_equals_f1_with_the_best_thresholds(drawn):
     labels, logits = drawn
     shares = 1 / (1 + np.exp(-logits.astype("float64")))
     tried = [[compute_f1(labels[:, k], shares[:, k] >= t / 100) for t in range(1, 100)]

@@ -14,12 +14,15 @@ from keras_attention.training import precision
     [
         ([0.6] * 12, "mixed_bfloat16"),
         ([9.0, 0.6, 3.0, *[0.6, 0.6, 3.0, 0.6, 0.7, 2.0, 0.6, 0.6, 0.6]], "mixed_bfloat16"),
-        ([0.6] * 3 + [1.5, 0.3, 1.4, 1.6, 0.3, 1.4, 1.3, 0.3, 1.2], "float32"),  # others ran beside
-        ([0.3] * 3 + [0.95] * 9, "float32"),  # the first do not count; may be either the next time
-        ([8.0, 2.5, 7.0], "float32"),  # and is not asked again
+        (
+            [0.6] * 3 + [1.5, 0.3, 1.4, 1.6, 0.3, 1.4, 1.3, 0.3, 1.2],
+            "float32",
+        ),  # other processes ran
+        ([0.3] * 3 + [0.95] * 9, "float32"),  # warm-up steps do not count, and the result is close
+        ([8.0, 2.5, 7.0], "float32"),  # and it is not measured again
     ],
 )
-def test_the_median_of_steps_in_turn_decides(bfloat16, policy, monkeypatch):
+def test_the_median_of_alternating_steps_decides(bfloat16, policy, monkeypatch):
     order, seconds = [], {"float32": itertools.repeat(1.0), "mixed_bfloat16": iter(bfloat16)}
     monkeypatch.setattr(precision, "_make_step", lambda name: name)
 
@@ -36,7 +39,7 @@ def test_the_median_of_steps_in_turn_decides(bfloat16, policy, monkeypatch):
 def test_blocks_compute_in_the_fastest_dtype_policy():
     state = random.getstate()
     policy = ka.training.fastest_dtype_policy()
-    assert random.getstate() == state  # what is made next has the weights that it had
+    assert random.getstate() == state  # later layers have the same initial weights
     block = ka.blocks.EncoderBlock(
         ka.attention.MultiHeadAttention(2, 4, dtype=policy),
         ka.blocks.FeedForward(16, dtype=policy),

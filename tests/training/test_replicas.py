@@ -1,4 +1,4 @@
-"""Two replicas with unevenly padded rows train as one device does; in processes of their own."""
+"""Two replicas with unevenly padded rows train like one device."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.tensorflow
 
 
 def compare_with_one_device(name):
-    """The largest differences of what is logged and of the weights, by `mirrored.py`."""
+    """Run `mirrored.py`, and return the largest differences of logs and weights."""
     command = [sys.executable, "-m", "tests.training.mirrored", name]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -29,29 +29,29 @@ OTHERS = [name for name in shared_batches.CASES if name != "span"]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sampled(["span", *OTHERS]))
-def test_mirrored_replicas_are_one_device(name):
-    apart = compare_with_one_device(name)
-    assert {"loss", "weights"} <= apart.keys()
-    assert apart.pop("weights") < 1e-6
-    assert max(apart.values()) < 2e-6, apart  # of what is above 1, its share
+def test_mirrored_replicas_train_like_one_device(name):
+    differences = compare_with_one_device(name)
+    assert {"loss", "weights"} <= differences.keys()
+    assert differences.pop("weights") < 1e-6
+    assert max(differences.values()) < 2e-6, differences  # relative for values above 1
 
 
-def test_every_loss_with_a_mean_is_divided_by_all():
-    """Or it is not a loss of several rows: add it to `CASES` of shared_batches.py."""
+def test_every_mean_is_over_all_replicas():
+    """Check that `CASES` of shared_batches.py holds every loss over several rows."""
     import keras
 
-    found = {
+    actual = {
         value
         for value in (getattr(ka.training, name) for name in ka.training.__all__)
         if isinstance(value, type) and issubclass(value, keras.losses.Loss)
     }
-    assert losses.MaskedSparseCategoricalCrossentropy in found
-    assert not [each for each in found if not issubclass(each, replicas.GlobalMeanLoss)]
+    assert losses.MaskedSparseCategoricalCrossentropy in actual
+    assert not [each for each in actual if not issubclass(each, replicas.GlobalMeanLoss)]
     tried = {type(make()[1]) for make in shared_batches.CASES.values()}
-    assert found == tried
+    assert actual == tried
 
 
-def test_one_device_has_the_loss_of_keras():
+def test_one_device_computes_the_loss_of_keras():
     labels = np.array([[1, 0, -1], [2, -1, -1]])
     logits = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
     weights = np.array([[0.5], [2.0]])
@@ -60,11 +60,11 @@ def test_one_device_has_the_loss_of_keras():
         expected = loss(labels, logits, weights)
         values = loss.call(labels, logits)
         sums = replicas.sum_losses(values, weights.astype("float32"), None, reduction)
-        found = replicas.reduce_sums(*sums, reduction)
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        actual = replicas.reduce_sums(*sums, reduction)
+        np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
-def test_a_metric_of_one_process_stays():
+def test_merging_with_one_process_changes_nothing():
     metric = ka.training.MaskedPerplexity()
     metric.update_state(np.array([[3, 1, -1]]), np.zeros((1, 3, 5)))
     ka.training.merge_metrics([metric])

@@ -1,4 +1,4 @@
-"""ResetMemory: fit, evaluate and predict over the segments of a text in order."""
+"""`ResetMemory` in fit, evaluate and predict over the segments of a text."""
 
 import keras
 import numpy as np
@@ -21,7 +21,7 @@ def compiled(batch_size):
 
 
 def explicit_losses(model, epochs):
-    """The same training, with the memory carried by hand: the mean loss of each epoch."""
+    """Train with an explicit memory, and return the mean loss of each epoch."""
     import tensorflow as tf
 
     layer = model.get_layer("recurrence")
@@ -53,18 +53,18 @@ def test_fit_carries_the_memory_and_forgets_it_between_epochs():
     np.testing.assert_allclose(history.history["loss"], by_hand, rtol=1e-4)
 
 
-def test_evaluate_and_predict_begin_with_an_empty_memory():
+def test_evaluate_and_predict_start_with_an_empty_memory():
     model = compiled(batch_size=2)
     reset = dict(batch_size=2, verbose=0, callbacks=[ka.training.ResetMemory()])
     first = model.predict(TOKENS, **reset)
     np.testing.assert_allclose(model.predict(TOKENS, **reset), first, atol=1e-6)
     without = model.predict(TOKENS, batch_size=2, verbose=0)
-    assert not np.allclose(without[:2], first[:2], atol=1e-3)  # it remembered the end of the text
+    assert not np.allclose(without[:2], first[:2], atol=1e-3)  # the memory held the end of the text
     losses = [model.evaluate(TOKENS, FOLLOWING, **reset) for _ in range(2)]
     np.testing.assert_allclose(*losses, rtol=1e-6)
 
 
-def test_models_without_a_memory_of_their_own_are_left_alone():
+def test_models_without_memory_do_not_change():
     reset = ka.training.ResetMemory()
     x = keras.Input((None, 4))
     attention = ka.attention.MultiHeadAttention(1, 2)

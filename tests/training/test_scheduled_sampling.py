@@ -17,7 +17,7 @@ SCHEDULES = {
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_it_is_the_paper(name):
+def test_schedules_equal_the_paper(name):
     schedule, rule = SCHEDULES[name]
     for i in range(0, 60, 7):
         assert schedule(i) == pytest.approx(rule(i), abs=1e-12)
@@ -25,7 +25,7 @@ def test_it_is_the_paper(name):
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_it_is_data(name):
+def test_schedules_round_trip(name):
     schedule, _ = SCHEDULES[name]
     config = keras.saving.serialize_keras_object(schedule)
     assert get_teacher_forcing(config) == schedule
@@ -33,7 +33,7 @@ def test_it_is_data(name):
     assert get_teacher_forcing(plain) == schedule
 
 
-def test_a_number_stays():
+def test_a_number_is_a_constant_schedule():
     assert get_teacher_forcing(0.25) == ka.training.ConstantForcing(0.25)
 
 
@@ -59,7 +59,7 @@ V = 11
 
 @keras.saving.register_keras_serializable(package="tests")
 class After(keras.layers.Layer):
-    """Logits of a token that is always certain: the next id, 1 after the last."""
+    """A layer that predicts the next id with certainty, and 1 after the last id."""
 
     def build(self, shape):
         self.scale = self.add_weight(name="scale", shape=(), initializer="ones")
@@ -86,13 +86,13 @@ def after(ids):
 
 
 def fed(layer, ids):
-    """The tokens that the second pass saw, all but the last: told by what it predicts."""
+    """Return the tokens that the second pass read, except the last, from its predictions."""
     logits = np.asarray(layer({"target_ids": ids}, training=True))
     return (np.argmax(logits, axis=-1) - 2) % (V - 1) + 1
 
 
 @pytest.mark.parametrize("feedback", ["argmax", "sample"])
-def test_the_second_pass_sees_what_the_first_predicted(feedback):
+def test_the_second_pass_reads_the_predictions_of_the_first(feedback):
     _, layer = certain(feedback=feedback)
     ids = targets()
     layer.teacher_forcing.assign(0.0)
@@ -111,7 +111,7 @@ def test_more_passes_go_further():
     assert fed(layer, ids)[0].tolist() == [(ids[0, 0] + i - 1) % (V - 1) + 1 for i in range(5)]
 
 
-def test_half_is_given():
+def test_half_of_the_tokens_are_given():
     _, layer = certain(seed=1)
     layer.teacher_forcing.assign(0.5)
     ids = np.full((40, 26), 3)
@@ -129,7 +129,7 @@ def test_outside_training_there_is_one_pass():
 
 
 class Watch(keras.callbacks.Callback):
-    """Writes down `teacher_forcing` as each update finds it."""
+    """Records `teacher_forcing` at each update."""
 
     def __init__(self, layer):
         super().__init__()
@@ -154,11 +154,11 @@ def test_the_callback_counts_updates_and_epochs():
     model.fit(x, y, callbacks=[epochs, watch], **fit)
     assert watch.seen[4:] == [1.0, 1.0, 0.5, 0.5]
     model.fit(x, y, callbacks=[steps, watch], **{**fit, "epochs": 1})
-    assert watch.seen[8:] == pytest.approx([0.2, 0.1])  # the optimizer has counted on
+    assert watch.seen[8:] == pytest.approx([0.2, 0.1])  # the optimizer continues to count
 
 
 @pytest.mark.slow
-def test_it_fits_the_transformer():
+def test_scheduled_sampling_trains_a_transformer():
     model = ka.models.seq2seq_transformer(
         V, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8, dropout=0.0
     )

@@ -22,7 +22,7 @@ def test_warmup_cosine_equals_the_definition(warmup, final):
         np.testing.assert_allclose(schedule(step), expected, atol=1e-7)
 
 
-def test_warmup_cosine_is_keras_own():
+def test_warmup_cosine_returns_a_keras_schedule():
     schedule = ka.training.warmup_cosine(0.3, 7, 31)
     assert type(schedule) is keras.optimizers.schedules.CosineDecay
 
@@ -31,7 +31,7 @@ def test_warmup_cosine_is_keras_own():
 def test_noam_equals_the_definition(scale):
     schedule = ka.training.Noam(hidden_dim=64, warmup_steps=11, scale=scale)
     for iteration in (0, 1, 9, 10, 11, 12, 5000):
-        step = iteration + 1  # the paper counts from 1
+        step = iteration + 1  # the paper counts steps from 1
         expected = scale * 64**-0.5 * min(step**-0.5, step * 11**-1.5)
         np.testing.assert_allclose(schedule(iteration), expected, rtol=1e-5)
 
@@ -40,7 +40,7 @@ def test_noam_drives_an_optimizer():
     model = keras.Sequential([keras.layers.Dense(1, use_bias=False)])
     model.compile(keras.optimizers.SGD(ka.training.Noam(4, 3)), "mse")
     model.fit(np.ones((4, 2)), np.ones((4, 1)), batch_size=2, verbose=0)
-    expected = 4**-0.5 * 3 * 3**-1.5  # after two updates, the next is step 3
+    expected = 4**-0.5 * 3 * 3**-1.5  # the third step follows two updates
     np.testing.assert_allclose(model.optimizer.learning_rate, expected, rtol=1e-5)
 
 
@@ -53,7 +53,7 @@ def test_round_trip():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="warmup_steps=10, total_steps=10.*nothing is left"):
+    with pytest.raises(ValueError, match="warmup_steps=10, total_steps=10.*no steps are left"):
         ka.training.warmup_cosine(0.1, 10, 10)
     with pytest.raises(ValueError, match=r"total_steps=1.5.*whole number"):
         ka.training.warmup_cosine(0.1, 0, 1.5)

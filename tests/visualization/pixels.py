@@ -1,10 +1,10 @@
-"""What colour a picture has at a point of a panel, to see that nothing is upside down."""
+"""Colors of a picture at points of a panel, to check its orientation."""
 
 import numpy as np
 
 
 class Pixels:
-    """A drawn figure; calling it gives the RGB in 0..1 at the data point (x, y) of a panel."""
+    """A drawn figure. Calling it returns the RGB, 0 to 1, at the data point (x, y) of a panel."""
 
     def __init__(self, figure):
         figure.canvas.draw()

@@ -1,4 +1,4 @@
-"""Token × token maps: what is where, with which words beside it."""
+"""Token × token maps: places of weights and labels."""
 
 import matplotlib
 import numpy as np
@@ -16,14 +16,14 @@ def labels(axis):
 
 @pytest.fixture
 def weights():
-    """Two heads over four tokens; in head 0 only query 1 looks, at key 3 alone."""
+    """Return two heads over four tokens. In head 0, only query 1 attends, only to key 3."""
     weights = np.zeros((2, 4, 4), "float32")
     weights[0, 1, 3] = 1.0
     weights[1] = 0.25
     return weights
 
 
-def test_query_down_key_across_row_0_on_top(weights):
+def test_queries_are_rows_and_keys_are_columns(weights):
     figure = ka.visualization.attention_map(weights, WORDS)
     bright, dark = matplotlib.colormaps["viridis"]([1.0, 0.0])[:, :3]
     head, colour_at = figure.axes[0], Pixels(figure)
@@ -36,7 +36,7 @@ def test_query_down_key_across_row_0_on_top(weights):
     assert top > bottom
 
 
-def test_panels_titles_labels_and_one_scale(weights):
+def test_panels_have_titles_labels_and_one_scale(weights):
     figure = ka.visualization.attention_map(weights, WORDS, title="layer 0")
     *panels, bar = figure.axes
     assert [panel.get_title() for panel in panels] == ["head 0", "head 1", "mean of heads"]
@@ -71,28 +71,28 @@ def test_every_column_has_labels_where_a_row_is_not_full():
     assert len(heights) == 1 and gap < 0.5 * heights[0]
 
 
-def test_cross_attention_and_padding(weights):
+def test_padding_is_left_out_of_cross_attention(weights):
     figure = ka.visualization.attention_map(weights[:, :3], ["a", "b"], WORDS[:3])
     panel = figure.axes[0]
     assert panel.images[0].get_array().shape == (2, 3)
     assert labels(panel.yaxis) == ["a", "b"] and labels(panel.xaxis) == WORDS[:3]
 
 
-def test_odd_tokens_stay_readable(weights):
+def test_unusual_tokens_are_readable(weights):
     odd = ["$", "a\nb", " ", "internationalization"]
     figure = ka.visualization.attention_map(weights, odd)
     figure.canvas.draw()
     assert labels(figure.axes[0].yaxis) == ["$", "a↵b", "␣", "internationaliz…"]
     tagged = ["internationalization  NOUN", "a  X", "   ", "x " * 9 + " " + "y" * 20]
     figure = ka.visualization.attention_map(weights, tagged)
-    found = labels(figure.axes[0].yaxis)
-    assert found[:3] == ["internationaliz…  NOUN", "a  X", "␣␣␣"]
-    assert found[3].endswith("…  " + "y" * 15 + "…")
+    texts = labels(figure.axes[0].yaxis)
+    assert texts[:3] == ["internationaliz…  NOUN", "a  X", "␣␣␣"]
+    assert texts[3].endswith("…  " + "y" * 15 + "…")
     ka.visualization.attention_map(weights, ["$x_$", "$\\frac$", "y", "z"]).canvas.draw()
 
 
 @pytest.mark.slow
-def test_many_tokens_get_as_many_labels_as_fit():
+def test_labels_of_many_tokens_are_thinned_out():
     figure = ka.visualization.attention_map(np.full((1, 200, 200), 1 / 200))
     figure.canvas.draw()
     ticks = figure.axes[0].yaxis.get_ticklabels()
@@ -107,7 +107,7 @@ def test_writes_png_without_a_display(weights, tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_heads(weights):
+def test_heads_selects_panels(weights):
     figure = ka.visualization.attention_map(weights, heads="mean")
     np.testing.assert_allclose(figure.axes[0].images[0].get_array(), weights.mean(axis=0))
     assert figure.axes[0].get_ylabel() == "query position"
@@ -125,8 +125,8 @@ def test_heads(weights):
         ({"tokens": []}, "0 tokens"),
         ({"key_tokens": ["a"] * 9}, "9 key_tokens"),
         ({"weights": np.zeros((3, 2, 4, 4))}, r"batch of 3 examples.*weights\[0\]"),
-        ({"weights": np.zeros(4)}, r"shape \(4,\) are no attention weights"),
-        ({"grid": (2, 2)}, "pass image too"),
+        ({"weights": np.zeros(4)}, r"weights have the shape \(4,\)"),
+        ({"grid": (2, 2)}, "Pass image as well"),
     ],
 )
 def test_errors(weights, change, message):

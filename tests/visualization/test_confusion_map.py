@@ -10,7 +10,7 @@ def list_labels(axis):
     return [text.get_text() for text in axis.get_ticklabels()]
 
 
-def test_each_row_is_a_class_and_its_color_the_share(tmp_path):
+def test_color_is_the_share_of_a_row(tmp_path):
     counts = {"a": {"a": 98, "b": 2}, "$b": {"a": 1, "$b": 3}}
     figure = ka.visualization.confusion_map(counts, title="T", path=tmp_path / "x" / "c.png")
     axis = figure.axes[0]
@@ -35,6 +35,6 @@ def test_many_classes_have_no_numbers():
         (np.ones((2, 2)), ["a"], "1 labels for 2 classes: give one label for each class"),
     ],
 )
-def test_what_is_no_confusion_matrix_is_refused(counts, labels, message):
+def test_refuses_other_matrices(counts, labels, message):
     with pytest.raises(ValueError, match=message):
         ka.visualization.confusion_map(counts, labels)

@@ -1,4 +1,4 @@
-"""Matplotlib is asked for politely, and left as it was."""
+"""Matplotlib is imported when needed, and its state does not change."""
 
 import sys
 
@@ -24,7 +24,7 @@ def test_drawing_needs_neither_pyplot_nor_a_display(monkeypatch):
     figure.canvas.draw()
 
 
-def test_tokens_are_written_in_fonts_that_are_there(monkeypatch):
+def test_tokens_use_installed_fonts(monkeypatch):
     from matplotlib import font_manager
 
     assert list_fonts()[0] == "DejaVu Sans"

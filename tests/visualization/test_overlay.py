@@ -1,4 +1,4 @@
-"""Attention over images: which patch is where, which query looks."""
+"""Attention over images: places of patches, and the selected query."""
 
 import numpy as np
 import pytest
@@ -16,14 +16,14 @@ ORANGE = np.array([1.0, 0.25, 0.0])
 
 @pytest.fixture
 def image():
-    """A black picture, 8 rows by 12 columns, white in its top right corner."""
+    """Return a black image, 8 × 12, that is white in its top right corner."""
     image = np.zeros((8, 12, 1), "float32")
     image[:2, 10:] = 1.0
     return image
 
 
 def looking_at(row, column, grid=(4, 6), prefix=1):
-    """Weights (1, T, T) whose first token looks at one patch alone; all others at themselves."""
+    """Return weights (1, T, T). The first token attends to one patch, the others to themselves."""
     weights = np.eye(prefix + grid[0] * grid[1], dtype="float32")
     weights[0] = 0.0
     weights[0, prefix + row * grid[1] + column] = 1.0
@@ -31,7 +31,7 @@ def looking_at(row, column, grid=(4, 6), prefix=1):
 
 
 @pytest.mark.parametrize("prefix", [1, 5])
-def test_the_patch_looked_at_is_where_it_is_in_the_image(image, prefix):
+def test_weights_lie_over_their_patch(image, prefix):
     weights = looking_at(3, 1, prefix=prefix)
     figure = ka.visualization.attention_map(weights, image=image, grid=(4, 6))
     picture, head, _ = figure.axes
@@ -45,7 +45,7 @@ def test_the_patch_looked_at_is_where_it_is_in_the_image(image, prefix):
     assert head.get_xlim() == (0, 12) and head.get_ylim() == (8, 0)
 
 
-def test_every_patch_is_in_its_own_place():
+def test_every_patch_has_its_own_place():
     image = np.zeros((4, 6))
     for row in range(2):
         for column in range(3):
@@ -67,7 +67,7 @@ def test_heads_and_their_mean_share_one_scale(image):
     assert panels[-1].get_xlabel() == "column (pixels)"
 
 
-def test_query_is_the_class_token_the_mean_or_the_one_asked_for():
+def test_query_selects_class_token_mean_or_index():
     matrix = np.arange(25, dtype="float32").reshape(5, 5)
     np.testing.assert_array_equal(select_patch_weights(matrix, (2, 2)), [[1, 2], [3, 4]])
     np.testing.assert_array_equal(
@@ -91,19 +91,19 @@ def test_query_is_the_class_token_the_mean_or_the_one_asked_for():
         (51, (20, 40), (5, 10)),
     ],
 )
-def test_grid_follows_the_image(keys, size, grid):
+def test_grid_has_the_proportions_of_the_image(keys, size, grid):
     assert infer_patch_grid(keys, size) == grid
 
 
 @pytest.mark.slow
-def test_pictures_of_every_kind():
+def test_takes_all_kinds_of_images():
     weights = looking_at(0, 0, grid=(2, 2))
     for shape in [(4, 4), (4, 4, 1), (4, 4, 3), (4, 4, 4), (1, 4, 4, 3)]:
         ka.visualization.attention_map(weights, image=np.full(shape, 0.5))
         ka.visualization.attention_map(weights, image=np.full(shape, 200, "uint8"))
 
 
-def test_bytes_are_shares_of_255():
+def test_bytes_are_divided_by_255():
     shown = normalize_image(np.array([[0, 51], [204, 255]], "uint8"))
     np.testing.assert_allclose(shown, [[0.0, 0.2], [0.8, 1.0]], rtol=1e-6)
 
@@ -113,7 +113,7 @@ def test_bytes_are_shares_of_255():
     [
         ({"image": np.zeros((8, 12, 2))}, r"image of shape \(8, 12, 2\)"),
         ({"image": np.full((8, 12), 255.0)}, "values from 255 to 255"),
-        ({"grid": (9, 9)}, "81 patches; there are 25 keys"),
+        ({"grid": (9, 9)}, "81 patches, but there are 25 keys"),
         ({"query": 25}, "query=25: expected 'mean' or 0 to 24"),
         ({"image": np.zeros((31, 37))}, r"grid of patches of an image 31 × 37"),
         ({"tokens": ["a"]}, "tokens are for text"),
@@ -124,7 +124,7 @@ def test_errors(image, change, message):
         ka.visualization.attention_map(**{"weights": looking_at(0, 0), "image": image, **change})
 
 
-def test_pairs_of_picture_and_attention(tmp_path):
+def test_gallery_pairs_images_and_attention(tmp_path):
     images = np.zeros((7, 4, 4, 1), "float32")
     weights = np.zeros((7, 2, 5, 5), "float32")
     for k in range(7):

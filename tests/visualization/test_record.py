@@ -1,4 +1,4 @@
-"""record_attention, with a hand-made layer and with the package's own."""
+"""`record_attention`, with a simple layer and with the package's own."""
 
 import keras
 import numpy as np
@@ -10,7 +10,7 @@ from keras_attention.core import scope
 
 
 class Even(keras.layers.Layer):
-    """Looks at every position alike, and says so."""
+    """Attends to all positions equally, and records its weights."""
 
     def call(self, x):
         batch, length, _ = ops.shape(x)
@@ -45,7 +45,7 @@ def test_nothing_is_recorded_outside_the_block():
     assert maps == {}
 
 
-def test_the_block_ends_after_an_error():
+def test_recording_ends_after_an_error():
     model = model_of("first", name="model")
     with pytest.raises(RuntimeError), ka.visualization.record_attention(model) as maps:
         raise RuntimeError
@@ -82,7 +82,7 @@ def test_a_nested_model_is_recorded_alone_or_with_the_outer_one():
         ka.visualization.record_attention(inner) as inner_maps,
     ):
         outer(x)
-    assert (len(maps), len(inner_maps)) == (0, 1)  # the innermost block takes it
+    assert (len(maps), len(inner_maps)) == (0, 1)  # recorded by the innermost block
     with ka.visualization.record_attention(outer) as maps:
         outer(x)
     assert list(maps) == ["inside", "outside"]
@@ -96,7 +96,7 @@ def test_traced_code_leaves_no_symbolic_tensors():
     assert maps == {}
 
 
-def test_a_missing_path_says_what_there_is_and_how_to_record():
+def test_the_error_for_a_missing_path_lists_the_others():
     model = model_of("first", name="model")
     with ka.visualization.record_attention(model) as maps:
         model(np.ones((1, 2, 3), "float32"))
@@ -130,7 +130,7 @@ def test_paths_are_the_same_before_and_after_saving(tmp_path):
     assert built == list(maps)
 
 
-def test_nested_models_with_equal_names_are_told_apart():
+def test_nested_models_with_equal_names_have_different_paths():
     tokens = keras.Input((None, 3))
     left, right = model_of("look", name="left"), model_of("look", name="right")
     model = keras.Model(tokens, right(left(tokens)))
@@ -139,7 +139,7 @@ def test_nested_models_with_equal_names_are_told_apart():
     assert list(maps) == ["left/look", "right/look"]
 
 
-def test_a_layer_alone_is_recorded_under_its_name():
+def test_a_layer_without_a_model_is_recorded_under_its_name():
     layer = ka.attention.MultiHeadAttention(1, 2, name="alone")
     x = np.ones((1, 2, 3), "float32")
     with ka.visualization.record_attention(layer) as maps:

@@ -1,4 +1,4 @@
-"""A page in headless Chromium, in which a test runs JavaScript."""
+"""A page in headless Chromium that runs JavaScript for tests."""
 
 import contextlib
 import http.server
@@ -14,7 +14,7 @@ from tests.browser.session import HARMLESS, find_chromium
 
 HERE = pathlib.Path(__file__).parent
 SECONDS = 240
-# Kept from the first line on: what the page says on the console, and errors that nobody catches.
+# Recorded from the start: lines on the console of the page, and uncaught errors.
 RECORDER = b"""<script>
   window.said = [];
   console.error = (...words) => said.push(words.map(String).join(' '));
@@ -27,29 +27,29 @@ class OpenedPage:
     """Runs programs in a page.
 
     Args:
-        folder: of the page.
+        folder: the folder of the page.
         size: (width, height) of the window.
     """
 
     def __init__(self, folder):
         self.folder, self.jobs, self.answers = pathlib.Path(folder), queue.Queue(), queue.Queue()
 
-    def run(self, program, given=None):
-        """What the body of an async function of `given` returns; an error in it is raised."""
-        self.jobs.put({"program": program, "given": given})
+    def run(self, program, argument=None):
+        """Run the body of an async function of `given`, and return its result."""
+        self.jobs.put({"program": program, "given": argument})
         answer = self.answers.get(timeout=SECONDS)
-        said = [line for line in answer["said"] if not line.startswith(HARMLESS)]
-        assert "error" not in answer and not said, (answer.get("error"), said)
+        lines = [line for line in answer["said"] if not line.startswith(HARMLESS)]
+        assert "error" not in answer and not lines, (answer.get("error"), lines)
         return answer.get("value")  # JSON has no undefined
 
     def ask(self, *words):
-        """The page's answer to an input."""
+        """Return the page's answer to an input."""
         return self.run("return (await ready)(...given);", words)
 
 
 @contextlib.contextmanager
 def open_page(folder):
-    """An `OpenedPage`, whose browser and server end with the block."""
+    """Open a page, and close its browser and server at the end of the block."""
     page = OpenedPage(folder)
     with (
         http.server.ThreadingHTTPServer(("127.0.0.1", 0), _make_handler(page)) as server,

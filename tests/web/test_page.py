@@ -1,4 +1,4 @@
-"""Pages in headless Chromium: they answer as `predict` does, and show what was looked at."""
+"""Pages in headless Chromium answer like `predict`, and show attention."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ ENGLISH = "zero one two three four".split()
 
 @pytest.fixture(scope="session", autouse=True)
 def modules():
-    """LiteRT.js as the tests of files in the browser have it."""
+    """Use the LiteRT.js of the browser tests."""
     with pytest.MonkeyPatch.context() as patch:
         if (session.MODULES / "@litertjs").is_dir():
             patch.setenv(litert_js.FOLDER, str(session.MODULES))
@@ -42,7 +42,7 @@ def need_browser():
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory):
-    """Function of a task: its page in a browser; all close at the end."""
+    """Return a function that opens the page of a task. All pages close at the end."""
     need_browser()
     stack = []
 
@@ -61,7 +61,7 @@ def opened(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_tags_and_the_attention_of_the_clicked_word(opened):
+def test_page_shows_tags_and_attention_of_the_clicked_word(opened):
     train = make_sentences(80, 0)
     task = ka.tasks.SequenceLabeler.from_data(train, learning_rate=0.02, batch_size=8, **SIZE)
     task.fit(train, epochs=3, verbose=False)
@@ -73,11 +73,11 @@ def test_tags_and_the_attention_of_the_clicked_word(opened):
         MIXED,
     ]:
         expected = [(t.token, t.tag) for t in task.predict([text])[0]]
-        found = page.ask(text)
-        assert [(one["token"], one["tag"]) for one in found] == expected
-        shares = [one["probability"] for one in found]
-        wanted = [t.probability for t in task.predict([text])[0]]
-        np.testing.assert_allclose(shares, wanted, atol=0.02)
+        results = page.ask(text)
+        assert [(one["token"], one["tag"]) for one in results] == expected
+        shares = [one["probability"] for one in results]
+        expected_answer = [t.probability for t in task.predict([text])[0]]
+        np.testing.assert_allclose(shares, expected_answer, atol=0.02)
     page.ask("the cat saw a tree .")
     seen = page.run(
         """
@@ -100,27 +100,27 @@ def test_tags_and_the_attention_of_the_clicked_word(opened):
     np.testing.assert_allclose(np.array(seen["seen"]) / 0.75, row / row.max(), atol=0.05)
     assert seen["hint"].startswith("“cat” looked at")
     page.run("await (await ready)(' ').catch(() => 0)")
-    said = page.run("return document.getElementById('status').textContent")
-    assert said == "There is no word in it."
+    status = page.run("return document.getElementById('status').textContent")
+    assert status == "There is no word in it."
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pooling", sampled(["mean", "cls"]))
-def test_labels_of_texts(opened, pooling):
+def test_page_labels_texts(opened, pooling):
     train = [ka.data.Text("a joy to watch", "good"), ka.data.Text("a real bore", "bad")] * 20
     task = ka.tasks.TextClassifier.from_data(train, pooling=pooling, **SIZE)
     task.fit(train, epochs=4, batch_size=8, learning_rate=0.02, verbose=False)
     page = opened(task)
     for text in ["a joy", "what a bore, really", MIXED]:
         (expected,) = task.predict([text])
-        found = page.ask(text)
-        assert found["label"] == expected.label
-        assert found["probability"] == pytest.approx(expected.probability, abs=0.02)
+        results = page.ask(text)
+        assert results["label"] == expected.label
+        assert results["probability"] == pytest.approx(expected.probability, abs=0.02)
     assert page.run("return document.querySelectorAll('#shares tr').length") == 2
 
 
 @pytest.mark.slow
-def test_any_number_of_labels(opened):
+def test_texts_may_have_any_number_of_labels(opened):
     train = [
         ka.data.MultiLabelText("a joy and a surprise", ("joy", "surprise")),
         ka.data.MultiLabelText("a joy to watch", ("joy",)),
@@ -131,22 +131,22 @@ def test_any_number_of_labels(opened):
     page = opened(task)
     for text in ["what a surprise, a joy", "a joy", "two hours"]:
         (expected,) = task.predict([text])
-        found = page.ask(text)
-        assert [one["label"] for one in found] == [one.label for one in expected]
-        shares = [one["probability"] for one in found]
+        results = page.ask(text)
+        assert [one["label"] for one in results] == [one.label for one in expected]
+        shares = [one["probability"] for one in results]
         np.testing.assert_allclose(shares, [one.probability for one in expected], atol=0.02)
 
 
 @pytest.mark.slow
-def test_drawn_digits(opened):
+def test_page_classifies_drawn_digits(opened):
     task = ka.tasks.from_preset("digits-vit")
     page = opened(task)
     pixels = sources.load_digits().test.pixels[:40]
     expected = task.predict(list(pixels))
-    for picture, wanted in zip(pixels, expected, strict=True):
-        found = page.ask(picture.ravel().tolist())
-        assert found["label"] == wanted.label
-        assert found["probability"] == pytest.approx(wanted.probability, abs=0.05)
+    for picture, expected_answer in zip(pixels, expected, strict=True):
+        results = page.ask(picture.ravel().tolist())
+        assert results["label"] == expected_answer.label
+        assert results["probability"] == pytest.approx(expected_answer.probability, abs=0.05)
     drawn = page.run(
         """
         const canvas = document.getElementById('canvas');
@@ -167,7 +167,7 @@ def test_drawn_digits(opened):
 
 
 @pytest.mark.slow
-def test_a_page_of_photographs_begins_with_one_and_has_no_drawing_board(opened, tmp_path):
+def test_page_for_photographs_has_an_example_and_no_drawing_board(opened, tmp_path):
     task = ka.tasks.ImageClassifier(
         ka.models.vision_transformer((8, 8), 2, num_channels=3, patch_size=4, **SIZE),
         ka.data.ImagePreprocessor(["cat", "dog"], 8, channels=3),
@@ -209,7 +209,7 @@ def make_pairs(count):
         ),
     ],
 )
-def test_texts_for_texts_with_their_alignment(opened, builder, options):
+def test_page_writes_texts_and_shows_their_alignment(opened, builder, options):
     pairs = make_pairs(300)
     task = ka.tasks.Seq2SeqLM.from_data(
         pairs, builder=builder, num_layers=1, hidden_dim=32, dropout=0.0, max_length=24, **options
@@ -232,7 +232,7 @@ def test_texts_for_texts_with_their_alignment(opened, builder, options):
 
 
 @pytest.mark.slow
-def test_text_that_goes_on(opened):
+def test_page_continues_texts(opened):
     text = "the cat sat on the mat.\nthe dog ran to the tree.\n" * 30
     task = ka.tasks.CausalLM.from_data(text, max_length=32, **SIZE)
     task.fit(text, epochs=2, steps=30, batch_size=8, learning_rate=0.01, verbose=False)
@@ -254,8 +254,8 @@ def test_text_that_goes_on(opened):
 
 
 @pytest.mark.slow
-def test_pieces_are_those_of_sentencepiece(opened):
-    """Also of letters and signs that the vocabulary does not have."""
+def test_page_splits_like_sentencepiece(opened):
+    """Check also letters and signs that the vocabulary lacks."""
     pairs = make_pairs(200) + [ka.data.Pair("Größe, naïve Äpfel!", "size, naive apples!")] * 5
     task = ka.tasks.Seq2SeqLM.from_data(
         pairs, vocabulary_size=41, beam=1, num_layers=1, num_heads=2, hidden_dim=8, max_length=24
@@ -264,7 +264,7 @@ def test_pieces_are_those_of_sentencepiece(opened):
     draw = np.random.default_rng(1)
     letters = "einszwdrvü Ä½ﬁ,!?中\u3000  ½é\t"
     texts = ["".join(draw.choice(list(letters), size=draw.integers(1, 20))) for _ in range(200)]
-    found = page.run(
+    results = page.run(
         """
         const {makeTokenizer} = await import('/page/text.js');
         const about = await (await fetch('/page/page.json')).json();
@@ -274,12 +274,12 @@ def test_pieces_are_those_of_sentencepiece(opened):
         texts,
     )
     expected = task.preprocessor.source.encode(texts)
-    assert [ids for ids, _ in found] == [row.tolist() for row in expected]
-    assert [text for _, text in found] == task.preprocessor.source.decode(expected)
+    assert [ids for ids, _ in results] == [row.tolist() for row in expected]
+    assert [text for _, text in results] == task.preprocessor.source.decode(expected)
 
 
 @pytest.mark.slow
-def test_the_tagger_of_the_zoo(opened):
+def test_page_of_the_tagger_preset(opened):
     task = ka.tasks.from_preset("pos-tagger-en-ewt")
     page = opened(task)
     texts = ["The old house on the hill creaked.", "Ask Dr. Miller about it!", "so what ?"]
@@ -289,20 +289,20 @@ def test_the_tagger_of_the_zoo(opened):
 
 
 @pytest.mark.slow
-def test_the_commands(run, tmp_path, monkeypatch, tagger):
+def test_commands_write_and_serve_a_page(run, tmp_path, monkeypatch, tagger):
     need_browser()
     monkeypatch.setenv(litert_js.FOLDER, str(session.MODULES))
     code, out, err = run("web", tagger, "--output", tmp_path / "page", "--title", "My tagger")
     assert (code, err) == (0, "") and "index.html" in out
-    about = json.loads((tmp_path / "page" / "page.json").read_text("utf-8"))
-    assert about["title"] == "My tagger" and about["kind"] == "sequence_labeler"
+    entries = json.loads((tmp_path / "page" / "page.json").read_text("utf-8"))
+    assert entries["title"] == "My tagger" and entries["kind"] == "sequence_labeler"
     names = {path.name for path in (tmp_path / "page").iterdir()}
     assert names == {path.name for path in STATIC.iterdir()} | {
         "litert", "model.tflite", "page.json"
     }  # fmt: skip
     assert (tmp_path / "page" / "litert" / "core" / "APACHE-2.0.txt").is_file()
     code, _, err = run("web", tagger, "--output", tmp_path / "page")
-    assert code == 2 and "already holds other files" in err
+    assert code == 2 and "already contains other files" in err
     served = []
     monkeypatch.setattr("keras_attention.cli.web.serve_folder", lambda *a, **o: served.append(a))
     assert run("serve", tagger, "--port", 0)[0] == 0 and len(served) == 1
@@ -311,21 +311,20 @@ def test_the_commands(run, tmp_path, monkeypatch, tagger):
 def test_page_refuses_unsupported_tasks_and_missing_litert_js(tmp_path, monkeypatch):
     text = "the cat sat. " * 30
     masked = ka.tasks.MaskedLM.from_data(text, tokens="characters", max_length=8, **SIZE)
-    with pytest.raises(ValueError, match="There is no page for tasks of masked_language_model"):
+    with pytest.raises(ValueError, match="No page exists for tasks of masked_language_model"):
         write_page(masked, tmp_path / "page")
     (tmp_path / "modules").mkdir()
     monkeypatch.setenv(litert_js.FOLDER, str(tmp_path / "modules"))
-    with pytest.raises(ValueError, match="there is no @litertjs/core in it"):
+    with pytest.raises(ValueError, match="has no @litertjs/core"):
         litert_js.find_packages()
     monkeypatch.delenv(litert_js.FOLDER)
     monkeypatch.setenv("KERAS_ATTENTION_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(ValueError, match="npm is not installed, which fetches LiteRT.js"):
+    with pytest.raises(ValueError, match="npm, which downloads LiteRT.js"):
         litert_js.find_packages()
-    assert {*KINDS} == {*ka.web.page.TITLES}
 
 
-def test_packages_that_were_fetched_are_not_fetched_again(tmp_path, monkeypatch):
+def test_cached_packages_are_not_downloaded_again(tmp_path, monkeypatch):
     monkeypatch.delenv(litert_js.FOLDER, raising=False)
     monkeypatch.setenv("KERAS_ATTENTION_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", "")  # no npm
@@ -335,8 +334,8 @@ def test_packages_that_were_fetched_are_not_fetched_again(tmp_path, monkeypatch)
     assert litert_js.find_packages() == place / "node_modules"
 
 
-def test_the_outputs_with_attention_are_those_of_the_model():
-    from keras_attention.web.attention_outputs import add_attention, find_layer
+def test_model_with_attention_outputs_has_the_same_logits():
+    from keras_attention.web.page import add_attention, find_layer
 
     model = ka.models.text_classifier(20, 3, num_layers=2, num_heads=2, hidden_dim=8)
     ids = np.array([[5, 7, 9, 0]])
@@ -349,8 +348,8 @@ def test_the_outputs_with_attention_are_those_of_the_model():
     assert tuple(outputs["attention"].shape) == shape
 
 
-def test_scripts_are_modules_that_the_page_knows():
-    """Each is imported by another one, or by the page."""
+def test_every_script_is_imported_by_the_page():
+    """Check that a script or the page imports every script."""
     scripts = {path.name: path.read_text() for path in STATIC.glob("*.js")}
     page = (STATIC / "index.html").read_text()
     for name in scripts:

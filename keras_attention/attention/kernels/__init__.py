@@ -1,9 +1,13 @@
-"""Kernels: ways to compute the same attention, each equal to `dense` by test.
+"""Kernels: different ways to compute the same attention. Tests compare each with `dense`.
 
-A kernel is a module with a function of its own name, `kernel(query, key, value, equation,
-visibility)`, and all but `dense` have two more of the `lengths` (T, S), ints or None where they are
-not known: `refuses(lengths, equation, visibility)` says why it cannot compute an attention, or
-None, and `pays(lengths, visibility)` why it is the one to take, or None.
+A kernel is a module with a function of the same name, `kernel(query, key, value, equation,
+visibility)`. All kernels but `dense` have two more functions, where `lengths` is (T, S), ints or
+None if dynamic:
+
+- `find_obstacle(lengths, equation, visibility)` returns the reason why the kernel cannot compute a
+  call of attention, or None if it can.
+- `find_advantage(lengths, visibility)` returns the reason why the kernel is the best choice, or
+  None if it is not.
 """
 
 from keras_attention.attention.kernels import banded, chunked, dense, fused, ring

@@ -1,25 +1,33 @@
-"""Attention within a band along the diagonal, in time and memory that grow with T alone."""
+"""Attention within a band along the diagonal: time and memory grow linearly with T."""
 
 import numpy as np
 from keras import ops
 
 from keras_attention.attention.kernels import dense, sliced
-from keras_attention.attention.kernels.axis_pieces import AxisIndices, AxisRange, WholeAxis
+from keras_attention.attention.kernels.axis_pieces import AxisIndices, AxisRange
 
 LEAST_ROWS, MOST_ROWS = 64, 256
 
 
-def refuses(lengths, equation, visibility):
-    """Return why it cannot compute an attention, or None."""
+def find_obstacle(lengths, equation, visibility):
+    """Return the reason (str) why banded attention cannot compute a call, or None if it can.
+
+    `lengths` is (T, S), each an int, or None if dynamic. `equation` has the score, normalizer and
+    position encoding of the call, and `visibility` its masks and positions.
+    """
     if visibility.mask is None or None in visibility.mask.band():
-        return "the mask has no band: it bounds neither or only one side"
+        return "the mask has no band: it is unbounded on one side or on both"
     if not visibility.positions_are_indices:
-        return "positions are given, so that indices do not bound which keys a query attends to"
-    return sliced.refuses(lengths, equation, visibility)
+        return "positions are given, so indices do not bound which keys a query sees"
+    return sliced.find_obstacle(lengths, equation, visibility)
 
 
-def pays(lengths, visibility):
-    """Return why it is the kernel to take, or None."""
+def find_advantage(lengths, visibility):
+    """Return the reason (str) why banded attention is the best choice for a call, or None.
+
+    `lengths` is (T, S), each an int, or None if dynamic. `visibility` has the masks and positions
+    of the call.
+    """
     reach, keys = visibility.mask.reach(), lengths[1]
     seen = reach.left + reach.right + 1 + len(reach.tokens) + rows_at_once(reach)
     if seen > keys / 2:
@@ -28,11 +36,13 @@ def pays(lengths, visibility):
 
 
 def banded(query, key, value, equation, visibility):
-    """As `dense`, where the mask has a `band()`: O(T · width), plus global tokens.
+    """Compute attention for a mask with a bounded `band()`, such as a window, in time O(T · width).
 
-    A slice of queries sees the keys from the first one's left bound to the last one's right bound,
-    and the mask rules within (Beltagy et al., 2020, section 3.1, computed exactly). Global tokens
-    are keys for every slice; as queries they are computed apart.
+    It is called like `dense` and returns the same output, but None for the weights. The queries are
+    divided into slices. The scores of a slice are computed for the keys from the left bound of its
+    first query to the right bound of its last query, and for the global tokens. The mask applies to
+    these scores, so the result is exact (Beltagy et al., 2020, section 3.1). The queries of the
+    global tokens themselves are computed by `dense`.
     """
     length, keys = query.shape[1], key.shape[1]
     reach = visibility.mask.reach()
@@ -42,7 +52,7 @@ def banded(query, key, value, equation, visibility):
     output = sliced.attend_in_slices(query, key, value, equation, visibility, slices, global_keys)
     queries = tuple(token for token in reach.tokens if token < length)
     if queries:
-        rows = _attend_globally(AxisIndices(queries), query, key, value, equation, visibility)
+        rows, _ = dense.dense(query, key, value, equation, visibility, AxisIndices(queries))
         source = np.arange(length)
         source[list(queries)] = length + np.arange(len(queries))
         output = ops.take(ops.concatenate([output, rows], axis=1), source, axis=1)
@@ -50,7 +60,12 @@ def banded(query, key, value, equation, visibility):
 
 
 def _slices(length, keys, reach):
-    """(rows, columns) for all queries; a slice without keys gets one, which the mask hides."""
+    """Divide the queries into slices, and return the range of queries and of keys of each slice.
+
+    `length` is T, `keys` is S, and `reach` holds the bounds of the mask.
+
+    A slice that sees no key gets one key, which the mask hides.
+    """
     size = rows_at_once(reach)
     slices = []
     for start in range(0, length, size):
@@ -62,19 +77,6 @@ def _slices(length, keys, reach):
 
 
 def rows_at_once(reach):
-    """Return how many queries a slice has: half of the band's width, so that half of it counts."""
+    """Return the number of queries in a slice: half of the width of `reach`, within limits."""
     width = reach.left + reach.right + 1
     return min(max(width // 2, LEAST_ROWS), MOST_ROWS)
-
-
-def _attend_globally(indices, query, key, value, equation, visibility):
-    """Return the output (B, tokens, N, Hv) of the global tokens as queries, over all keys."""
-    query = indices.take(query, 1) if query.shape[1] != 1 else query
-    i, j = visibility.positions(indices, WholeAxis(ops.shape(key)[1]))
-    bias = equation.block_bias(i, j, query, key, indices.take(equation.bias, 2))
-    mask = visibility.allows(i, j, indices.take(visibility.tensor, 2))
-    scores = dense.scores_of(equation.score, query, key)
-    weights = dense.weigh(scores, bias, mask, equation.normalizer, value.dtype)
-    output = dense.matmul_by_group(weights, ops.transpose(value, (0, 2, 1, 3)))
-    output = ops.transpose(output, (0, 2, 1, 3))
-    return dense.plus(output, equation.block_values(i, j, weights))

@@ -1,4 +1,4 @@
-"""Exact attention for long inputs: queries in slices, each over all the keys that it may see."""
+"""Exact attention for long inputs: queries are processed in slices, each with all its keys."""
 
 import math
 
@@ -9,24 +9,31 @@ from keras_attention.attention.kernels.axis_pieces import AxisRange
 from keras_attention.core import scope
 
 LEAST_ROWS, MOST_ROWS = 128, 256
-LONG = 2048  # keys: from here on slices, a tenth slower than dense, save memory that matters
-LONG_CAUSAL = 256  # keys, where no query looks ahead: from here on slices are faster on a CPU
+LONG = 2048  # for this many keys, slices save much memory, and take a tenth longer than dense
+LONG_CAUSAL = 256  # for this many keys and a causal mask, slices are faster on a CPU
 
-refuses = sliced.refuses
+find_obstacle = sliced.find_obstacle
 
 
-def pays(lengths, visibility):
-    """Return why it is the kernel to take, or None."""
+def find_advantage(lengths, visibility):
+    """Return the reason (str) why chunked attention is the best choice for a call, or None.
+
+    `lengths` is (T, S), each an int, or None if dynamic. `visibility` has the masks and positions
+    of the call.
+    """
     queries, keys = lengths
     least = LONG_CAUSAL if _looks_back(visibility, keys) and _runs_on_cpu() else LONG
     rows = rows_at_once(keys)
     if scope.current(scope.Export) or keys < least or queries <= rows:
         return None
-    return f"{keys} keys are many; memory stays that of {rows} queries"
+    return f"{keys} keys are many, so memory holds the scores of only {rows} queries"
 
 
 def _runs_on_cpu():
-    """Return whether slices skip half of the work of a causal mask at once, as on CPUs."""
+    """Return whether slices can skip the half of the scores that a causal mask hides.
+
+    It is True on CPUs without XLA, and on backends other than TensorFlow.
+    """
     if keras.backend.backend() != "tensorflow":
         return True
     from keras_attention.attention.kernels import sliced_tensorflow
@@ -35,7 +42,7 @@ def _runs_on_cpu():
 
 
 def _looks_back(visibility, keys):
-    """Return whether the mask hides most later keys, which are about half of the scores."""
+    """Return whether the mask hides most later keys, about half of the scores. `keys` is S."""
     mask = visibility.mask
     if mask is None or not visibility.positions_are_indices or mask.global_tokens():
         return False
@@ -44,11 +51,12 @@ def _looks_back(visibility, keys):
 
 
 def chunked(query, key, value, equation, visibility):
-    """As `dense`, in memory O(T) forward and backward (Rabe and Staats, 2021).
+    """Compute attention in memory O(T), forward and backward (Rabe and Staats, 2021).
 
-    Keys are not sliced: a row of weights is normalized at once, by any normalizer. Where the mask
-    lets no query look ahead, a slice stops where its last query does, or soon after: slices that
-    stop at the same key share what is cut for them.
+    It is called like `dense` and returns the same output, but None for the weights. Only queries
+    are sliced, so any normalizer sees whole rows of scores. If the mask bounds how far queries look
+    ahead, the keys of a slice end shortly after its last query. These ends are rounded, so that
+    several slices can share the same tensors of keys and values.
     """
     length, keys = query.shape[1], key.shape[1]
     ahead = None
@@ -67,5 +75,5 @@ def chunked(query, key, value, equation, visibility):
 
 
 def rows_at_once(keys):
-    """Return how many queries a slice has: few where scores fit a cache, or keys are many."""
+    """Return the number of queries in a slice whose scores with S = `keys` fit the CPU's cache."""
     return LEAST_ROWS if keys < 1024 else min(max(2**20 // keys, LEAST_ROWS), MOST_ROWS)

@@ -1,4 +1,4 @@
-"""The backend's own attention: flash attention on GPUs, where there is one."""
+"""The backend's own attention function: flash attention on GPUs, if available."""
 
 import dataclasses
 
@@ -9,30 +9,40 @@ from keras_attention.attention.kernels.axis_pieces import WholeAxis
 from keras_attention.normalizers import Softmax
 
 
-def refuses(lengths, equation, visibility):
-    """Return why it cannot compute an attention, or None."""
+def find_obstacle(lengths, equation, visibility):
+    """Return the reason (str) why the backend's function cannot compute a call, or None if it can.
+
+    `lengths` is (T, S), each an int, or None if dynamic. `equation` has the score, normalizer and
+    position encoding of the call, and `visibility` its masks and positions.
+    """
     if keras.backend.backend() not in ("jax", "torch"):
-        return f"{keras.backend.backend()} has no attention of its own"
+        return f"{keras.backend.backend()} has no attention function of its own"
     if equation.score.fold is None:
-        return f"{equation.score} is no dot product"
+        return f"{equation.score} is not a dot product"
     normalizer = equation.normalizer
     if normalizer != Softmax(temperature=normalizer.temperature):
-        return f"{normalizer} is not the softmax that backends have"
+        return f"{normalizer} is not the plain softmax of backends"
     if equation.bias is not None or equation.position_biases:
-        return "scores have a bias, which not every backend's attention takes"
+        return "scores have a bias, and not every backend takes one"
     return None
 
 
-def pays(lengths, visibility):
-    """Return why it is the kernel to take."""
-    return f"{keras.backend.backend()} has an attention of its own"
+def find_advantage(lengths, visibility):
+    """Return the reason (str) why the backend's function is the best choice for a call.
+
+    The arguments are not used. They are those of `find_advantage` in the other kernels.
+    """
+    return f"{keras.backend.backend()} has an attention function of its own"
 
 
 def takes_window(query, lengths, visibility, flash_attention=None):
-    """Return whether flash attention computes a causal window, and no keys outside of it, here.
+    """Return whether flash attention can run here and skips keys outside a causal window.
 
     Args:
-        query: (B, T, N, H). lengths: T and S, ints or None. flash_attention: as in `fused`.
+        query: (B, T, N, H).
+        lengths: (T, S), ints or None if dynamic.
+        visibility: the `Visibility` of the call.
+        flash_attention: True requires flash attention, False excludes it, None uses it if possible.
     """
     if keras.backend.backend() != "jax" or flash_attention is False:
         return False
@@ -41,18 +51,22 @@ def takes_window(query, lengths, visibility, flash_attention=None):
     visible = VisibleKeys.without_tensor(visibility, *lengths)
     if visible is None or visible.window is None or fused_jax.simplify(visible) is None:
         return False
-    return fused_jax.has_flash(query.dtype, query.shape[3] or 8)  # 8: flash attention takes it
+    return fused_jax.has_flash(query.dtype, query.shape[3] or 8)  # 8 is a valid size
 
 
 def fused(query, key, value, equation, visibility, flash_attention=None):
-    """As `dense`, by the attention of JAX or PyTorch (Dao et al., 2022, on GPUs).
+    """Compute attention by the attention function of JAX or PyTorch.
 
-    A mask that is causal, a causal window or padding at the end is told in numbers where the
-    backend takes it so; any other is a tensor, (B or 1, N or 1, T, S). ALiBi and other biases are
-    left to other kernels.
+    It returns the output of `dense`, and None for the weights. On GPUs this can be flash attention
+    (Dao et al., 2022). If the backend supports it, a causal mask is passed as a flag, a causal
+    window as its size, and padding at the end as lengths. Any other mask is passed as a tensor
+    (B or 1, N or 1, T, S).
 
     Args:
-        flash_attention: bool, whether flash attention has to be taken, or None where it can.
+        query, key, value: (B, T, N, H), (B, S, K, H) and (B, S, K, Hv), the heads.
+        equation: the `Equation` to compute: score, bias, normalizer and dropout.
+        visibility: the `Visibility` of the call: its masks and positions.
+        flash_attention: True requires flash attention, False excludes it, None uses it if possible.
     """
     query, key, scale = equation.score.fold(query, key)
     scale = scale / equation.normalizer.temperature
@@ -63,7 +77,7 @@ def fused(query, key, value, equation, visibility, flash_attention=None):
     if visible is None:
         visible = VisibleKeys.with_tensor(visibility, query, key)
     size = max(query.shape[3], value.shape[3])
-    # Zeros change no score, and JAX takes heads of one size only.
+    # JAX requires heads of equal sizes. Padding with zeros does not change the scores.
     heads = [
         ops.pad(x, [(0, 0), (0, 0), (0, 0), (0, size - x.shape[3])]) if x.shape[3] < size else x
         for x in (query, key, value)
@@ -74,15 +88,16 @@ def fused(query, key, value, equation, visibility, flash_attention=None):
 
 @dataclasses.dataclass(frozen=True)
 class VisibleKeys:
-    """Which keys queries may attend to, as backends are told.
+    """The keys that queries see, as arguments of a backend's attention function.
 
     Args:
         is_causal: bool, whether key j is hidden from query i when j > i.
-        window: int, how many keys before its own a query sees, or None for all.
-        query_lengths, key_lengths: int32 (B,), at least 1, or None: tokens from there on are
-            padding.
-        mask: bool (B or 1, N or 1, T, S), or None: then all above say is all.
-        seen: which queries see a key at all, bool (B or 1, N or 1, T or 1, 1), or None for all.
+        window: int, the number of keys before its own that a query sees, or None for all.
+        query_lengths: int32 (B,), at least 1, the number of queries before padding, or None.
+        key_lengths: int32 (B,), at least 1, the number of keys before padding, or None.
+        mask: bool (B or 1, N or 1, T, S), which replaces all arguments above, or None.
+        seen: bool (B or 1, N or 1, T or 1, 1), whether a query sees any key. None means that all
+            do.
     """
 
     is_causal: bool = False
@@ -94,7 +109,10 @@ class VisibleKeys:
 
     @classmethod
     def without_tensor(cls, visibility, queries, keys):
-        """Return what needs no mask tensor, of T queries and S keys (ints or symbols), or None."""
+        """Convert a `Visibility` to `VisibleKeys` without a mask tensor, or None if it needs one.
+
+        `queries` and `keys` are T and S.
+        """
         band, lengths = visibility.band(), visibility.key_lengths
         if band is None:
             return None
@@ -104,7 +122,7 @@ class VisibleKeys:
         elif left is None and right == 0:
             visible = cls(is_causal=True)
         elif left is not None and left >= 0 == right and isinstance(queries, int):
-            if queries != keys:  # some queries may see nothing, and backends differ
+            if queries != keys:  # backends disagree on queries that see no key
                 return None
             visible = cls(is_causal=True, window=left)
         else:
@@ -124,31 +142,34 @@ class VisibleKeys:
 
     @classmethod
     def with_tensor(cls, visibility, query, key):
-        """Return any mask, as a tensor."""
+        """Convert a `Visibility` to `VisibleKeys` with all its masks in one tensor.
+
+        `query` (B, T, N, H) and `key` (B, S, K, H) are only used for their lengths.
+        """
         rows, columns = WholeAxis(ops.shape(query)[1]), WholeAxis(ops.shape(key)[1])
         mask = visibility.allows(*visibility.positions(rows, columns), visibility.tensor)
         if mask is None:
             return cls()
         seen = ops.any(mask, axis=3, keepdims=True)
-        mask = ops.logical_or(mask, ops.logical_not(seen))  # no row is empty, which gives NaN
+        mask = ops.logical_or(mask, ops.logical_not(seen))  # a row without keys would be NaN
         return cls(mask=mask, seen=seen)
 
     @property
     def lengths_are_implied(self):
-        """Whether the causal mask alone hides what comes after the tokens from all of them.
+        """Return whether the causal mask already hides the padding from all tokens.
 
-        So it is where queries and keys are the same: padding comes after every token, and what
-        it attends to itself is not used.
+        It does in self-attention, because padding comes after all tokens. The outputs of padding
+        itself are not used.
         """
         same = self.key_lengths is not None and self.query_lengths is self.key_lengths
         return self.is_causal and same
 
     def without_lengths(self):
-        """Return the same without lengths that the causal mask implies."""
+        """Return a copy without lengths. Use it only if `lengths_are_implied`."""
         return dataclasses.replace(self, query_lengths=None, key_lengths=None)
 
     def hide_empty_rows(self, output):
-        """Return `output` (B, T, N, Hv) with zeros where a query sees nothing, or is padding."""
+        """Set `output` (B, T, N, Hv) to zero for padding and for queries that see no key."""
         if self.seen is not None:
             seen = ops.cast(ops.transpose(self.seen, (0, 2, 1, 3)), output.dtype)
             output = ops.multiply(output, seen)
@@ -157,11 +178,11 @@ class VisibleKeys:
         index = ops.expand_dims(ops.arange(ops.shape(output)[1], dtype="int32"), axis=0)
         tokens = index < ops.expand_dims(self.query_lengths, axis=1)  # (B, T)
         tokens = ops.expand_dims(ops.expand_dims(tokens, axis=2), axis=3)
-        return ops.where(tokens, output, ops.zeros_like(output))  # whatever the backend left there
+        return ops.where(tokens, output, ops.zeros_like(output))  # the output may contain NaN
 
 
 def _backend():
-    """Return the module that calls the attention of the backend."""
+    """Return our module that calls the attention function of JAX or PyTorch."""
     if keras.backend.backend() == "jax":
         from keras_attention.attention.kernels import fused_jax
 

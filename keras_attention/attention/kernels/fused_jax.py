@@ -1,4 +1,4 @@
-"""JAX's attention, which is cuDNN's flash attention on GPUs and Splash attention on TPUs."""
+"""JAX's attention function: cuDNN's flash attention on GPUs, Splash attention on TPUs."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from keras_attention.core import keras_internals
 
 
 def has_flash(dtype, size):
-    """Return whether cuDNN's flash attention runs here, for heads of this size and dtype."""
+    """Return whether cuDNN's flash attention can run here for heads of this dtype and size."""
     if jax.default_backend() != "gpu":
         return False
     heads = jax.ShapeDtypeStruct((1, 8, 1, size), dtype)
@@ -17,20 +17,27 @@ def has_flash(dtype, size):
 
 
 def simplify(visible):
-    """Return `visible` as it is handed over, or None where it has to become a tensor."""
+    """Return a `VisibleKeys` that JAX accepts, or None if JAX needs a mask tensor.
+
+    `visible` has no mask tensor, but may have a window, lengths and `is_causal`.
+    """
     if jax.default_backend() == "tpu":
         return None if visible.key_lengths is not None or visible.window is not None else visible
     if visible.window is None:
         return visible
-    if visible.lengths_are_implied:  # cuDNN takes no window beside lengths
+    if visible.lengths_are_implied:  # cuDNN does not accept a window together with lengths
         return visible.without_lengths()
     return visible if visible.key_lengths is None else None
 
 
 def attend(query, key, value, visible, flash_attention):
-    """Return (B, T, N, H) of heads (B, T, N, H) and twice (B, S, K, H), as `VisibleKeys` say."""
+    """Compute attention to the keys that `visible`, a `VisibleKeys`, describes.
+
+    query is (B, T, N, H), key and value are (B, S, K, H), and the output is (B, T, N, H).
+    `flash_attention` is True to require flash attention, False to exclude it, or None.
+    """
     mask = visible.mask
-    if mask is not None:  # heads and batch may stay one
+    if mask is not None:  # the axes of batch and heads may stay 1
         mask = jnp.broadcast_to(mask, (*mask.shape[:2], query.shape[1], key.shape[1]))
     if jax.default_backend() == "tpu":
         return ops.dot_product_attention(
@@ -63,5 +70,5 @@ def _takes_flash(query, key, mask, flash_attention):
         keras_internals.can_use_flash_attention(query, key, key, raise_error=True)
         return True
     if mask is not None and (query.shape[1] % 2 or key.shape[1] % 2):
-        return False  # the gradient beside a mask tensor is of even lengths alone
+        return False  # the gradient with a mask tensor needs even lengths
     return has_flash(query.dtype, query.shape[3])

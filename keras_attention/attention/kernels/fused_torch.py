@@ -1,4 +1,4 @@
-"""PyTorch's attention: flash, memory-efficient or cuDNN's, whichever its rule picks."""
+"""PyTorch's attention function, which chooses among flash, memory-efficient and cuDNN kernels."""
 
 import contextlib
 
@@ -9,9 +9,9 @@ from keras_attention.core import keras_internals
 
 
 def simplify(visible):
-    """Return `visible` as it is handed over, or None where it has to become a tensor.
+    """Return a `VisibleKeys` that PyTorch accepts, or None if PyTorch needs a mask tensor.
 
-    PyTorch takes no lengths and no window.
+    `visible` has no mask tensor. PyTorch accepts neither its lengths nor its window.
     """
     if visible.window is not None:
         return None
@@ -21,9 +21,11 @@ def simplify(visible):
 
 
 def attend(query, key, value, visible, flash_attention):
-    """Return (B, T, N, H) of heads (B, T, N, H) and twice (B, S, K, H), as `VisibleKeys` say.
+    """Compute attention to the keys that `visible`, a `VisibleKeys`, describes.
 
-    A mask stays bool: of floats flash attention takes none, and the others read four times more.
+    query is (B, T, N, H), key and value are (B, S, K, H), and the output is (B, T, N, H).
+    `flash_attention` is True to require flash attention, False to exclude it, or None. A mask is
+    passed as bool, because a float mask would be four times as large.
     """
     query, key, value = (x.transpose(1, 2) for x in (query, key, value))
     groups = query.shape[1] // key.shape[1]
@@ -48,9 +50,11 @@ def attend(query, key, value, visible, flash_attention):
 
 
 def takes_groups(query, mask):
-    """Return whether heads that share a key stay so. On GPUs only flash attention computes so.
+    """Return whether PyTorch can compute grouped heads without copying keys and values.
 
-    It takes no mask and no float32, and the kernel that then runs forms all scores.
+    On GPUs only flash attention can, and it supports neither masks nor float32. For other cases,
+    PyTorch would use a kernel that stores all scores. `query` is (B, T, N, H), and `mask` a tensor
+    or None.
     """
     return query.device.type != "cuda" or (mask is None and query.dtype != torch.float32)
 

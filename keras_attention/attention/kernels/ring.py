@@ -1,4 +1,4 @@
-"""Attention over a sequence that is split among devices: keys and values travel in a ring."""
+"""Ring attention: the sequence is split among devices, which pass keys on in a ring."""
 
 import keras
 
@@ -6,18 +6,22 @@ from keras_attention.attention.kernels.ring_tile import Tile
 from keras_attention.core import token_layout
 
 
-def refuses(lengths, equation, visibility):
-    """Return why it cannot compute an attention, or None."""
+def find_obstacle(lengths, equation, visibility):
+    """Return the reason (str) why ring attention cannot compute a call, or None if it can.
+
+    `lengths` is (T, S), each an int, or None if dynamic. `equation` has the score, normalizer and
+    position encoding of the call, and `visibility` its masks and positions.
+    """
     if keras.backend.backend() != "jax":
-        return f"messages between devices are JAX's, and Keras runs on {keras.backend.backend()}"
+        return f"it needs the JAX backend, and Keras runs on {keras.backend.backend()}"
     devices = token_layout.count_sequence_devices()
     if devices is None:
         return (
-            "no distribution is active that splits a sequence among devices, such as "
+            "no active distribution splits the sequence among devices, such as "
             'RoleParallel({"data": 2, "sequence": 4})'
         )
     if equation.normalizer.exponents is None:
-        return f"{equation.normalizer} needs all scores of a row at once, and has no online form"
+        return f"{equation.normalizer} needs all scores of a row at once"
     if None in lengths:
         return "the lengths are not known when the model is traced"
     for name, length in zip(("queries", "keys"), lengths, strict=True):
@@ -26,19 +30,23 @@ def refuses(lengths, equation, visibility):
     return None
 
 
-def pays(lengths, visibility):
-    """Return why it is the kernel to take, or None."""
+def find_advantage(lengths, visibility):
+    """Return the reason (str) why ring attention is the best choice for a call, or None.
+
+    The arguments are not used. They are those of `find_advantage` in the other kernels.
+    """
     devices = token_layout.count_sequence_devices()
     return f"the sequence is split among {devices} devices" if devices > 1 else None
 
 
 def ring(query, key, value, equation, visibility):
-    """As `dense`, on JAX, for a sequence that is split among devices (Liu et al., 2023).
+    """Compute attention on JAX for a sequence that is split among devices (Liu et al., 2023).
 
-    Each device keeps its queries. Keys, values, their positions and their masks go from device to
-    device, and a softmax is added up on the way (Milakov and Gimelshein, 2018): memory is a
-    device's share of the sequence, forward and backward, and nothing is gathered. Where the mask
-    has a band, keys travel no further than it reaches.
+    It is called like `dense` and returns the same output, but None for the weights. Each device
+    keeps its own queries. Keys and values, with their positions and masks, travel from device to
+    device, and each device updates a running softmax (Milakov and Gimelshein, 2018). The whole
+    sequence is never gathered on one device, forward or backward. If the mask has a band, keys
+    travel only as far as the band reaches.
     """
     from keras_attention.attention.kernels import ring_jax
 

@@ -1,10 +1,13 @@
-"""The journey of keys and values around a ring of devices, and back with their gradients, in JAX.
+"""Ring attention in JAX: keys and values travel from device to device, and so do their gradients.
 
-Hop by hop each device adds up one tile: its own queries over the keys that have come to it. The
-backward pass goes the same way again, and the gradients of the keys travel with them. For a row
-with `L = log Σ exp(e)`, output o and upstream gradient g, the gradient of an exponent e is
-`exp(e - L) (g · v - g · o)` (Dao et al., 2022, appendix B.2): that of the tile's two sums with L
-held fixed, g and `-g · o` upstream. So scores, biases and masks are differentiated as they are.
+At each hop, a device adds one tile: the attention of its own queries to the keys that arrived. The
+backward pass repeats the hops, and the gradients of the keys travel with the keys.
+
+The weights of a query are `exp(e - L)`, where e are its exponents (the masked scores) and
+`L = log Σ exp(e)`. Let o be its output and g the upstream gradient. The gradient of an exponent e
+for a value v is `exp(e - L) (g · v - g · o)` (Dao et al., 2022, appendix B.2). JAX computes it by
+differentiating the two sums of a tile with L held constant, with g and `-g · o` as their upstream
+gradients.
 """
 
 import jax
@@ -16,15 +19,17 @@ from keras import ops
 from keras_attention.attention.kernels.ring_tile import COLUMN_AXES, LOWEST, ROW_AXES
 from keras_attention.core.token_layout import SEQUENCE, count_sequence_devices
 
-LEAST_ROWS, MOST_ROWS = 64, 256  # queries of a tile
+LEAST_ROWS, MOST_ROWS = 64, 256  # bounds on the number of queries in a tile
 
 
 def go_around(tile, rows, columns, reach=None):
-    """Return the output (B, T, N, Hv) of a `Tile` over a whole sequence.
+    """Compute attention over a whole sequence that is split among devices: (B, T, N, Hv).
 
     Args:
-        rows, columns: what its methods of these names gave, for all queries and all keys.
-        reach: the `Reach` of the mask where positions are indices, or None.
+        tile: the `Tile` that computes attention of one device's queries to another device's keys.
+        rows: dict of tensors with a query axis, from `Tile.rows`.
+        columns: dict of tensors with a key axis, from `Tile.columns`.
+        reach: the `Reach` (bounds) of the mask if tokens' positions are their indices, or None.
     """
     sink = tile.equation.normalizer.sink
     sink = LOWEST if sink is None else sink
@@ -40,7 +45,7 @@ class _Ring:
         self.keys = columns["key"].shape[1] // self.devices
         self.size = choose_rows(self.length)
         self.first, self.hops = plan_hops(self.devices, self.length, self.keys, reach)
-        # The tile's two functions, as functions of what they read, too: weights, most of all.
+        # The tile's two functions, with the arrays that they close over (weights) as arguments.
         rows = {name: _resize(x, ROW_AXES[name], self.size) for name, x in rows.items()}
         columns = {name: _resize(x, COLUMN_AXES[name], self.keys) for name, x in columns.items()}
         batch, _, heads, _ = rows["query"].shape
@@ -53,10 +58,8 @@ class _Ring:
             jax.sharding.AxisType.Manual if name == SEQUENCE else jax.sharding.AxisType.Auto
             for name in self.mesh.axis_names
         ]
-        shares = self.mesh.abstract_mesh.update(
-            axis_types=tuple(kinds)
-        )  # as a share's code sees it
-        with jax.sharding.use_abstract_mesh(shares):
+        mesh = self.mesh.abstract_mesh.update(axis_types=tuple(kinds))  # as inside `shard_map`
+        with jax.sharding.use_abstract_mesh(mesh):
             self.add, added = _open_closure(tile.add, rows, columns, start, self.state)
             self.sums, summed = _open_closure(tile.normalized, rows, columns, start, number)
         self.read = (added, summed)
@@ -94,19 +97,29 @@ class _Ring:
         attention.defvjp(forward, backward)
         return attention(rows, columns, self.read, sink)
 
-    def _share(self, function, given, made):
-        """Run `function` on each device's share of the sequence. The compiler splits other axes."""
+    def _share(self, function, in_specs, out_specs):
+        """Return a function that applies `function` to each device's part of the sequence.
+
+        `in_specs` and `out_specs` are the JAX `PartitionSpec`s of its arguments and results. The
+        compiler chooses how other axes are split over devices.
+        """
         return jax.shard_map(
             function,
             mesh=self.mesh,
-            in_specs=given,
-            out_specs=made,
+            in_specs=in_specs,
+            out_specs=out_specs,
             axis_names={SEQUENCE},
             check_vma=False,
         )
 
     def _forward(self, rows, columns, read, sink):
-        """Return output (B, T, N, Hv), and L (B, N, T, 1)."""
+        """Compute a device's output (B, T, N, Hv), and its log of each sum of exp, (B, N, T, 1).
+
+        Args:
+            rows, columns: dicts of this device's tensors of queries and of keys.
+            read: list of the weights and other arrays that the equation reads.
+            sink: the learned scores in the softmax's denominator.
+        """
         rows = self._slice_rows(rows)
         count = self.length // self.size
         reference, output, total = (jnp.zeros((count, *x.shape), x.dtype) for x in self.state)
@@ -120,13 +133,17 @@ class _Ring:
         state = (reference + LOWEST, output, total)
         _, (reference, output, total) = self._travel(columns, None, state, hop)
         highest = jnp.maximum(reference, sink)
-        kept = jnp.exp(reference - highest)
-        total = total * kept + jnp.exp(sink - highest)
-        output = _join(output * kept / total, 2)
+        factor = jnp.exp(reference - highest)
+        total = total * factor + jnp.exp(sink - highest)
+        output = _join(output * factor / total, 2)
         return jnp.swapaxes(output, 1, 2).astype(self.dtype), _join(highest + jnp.log(total), 2)
 
     def _backward(self, rows, columns, read, sink, output, last, upstream):
-        """Return the gradients of float rows, float columns, arrays that are read, and the sink."""
+        """Compute a device's gradients of float rows, columns, arrays in `read`, and the sink.
+
+        `output` and `last` are the results of `_forward`, and `upstream` is the output's gradient.
+        The other arguments are those of `_forward`.
+        """
         output, upstream = (jnp.swapaxes(x, 1, 2).astype("float32") for x in (output, upstream))
         inner = -jnp.sum(upstream * output, axis=3, keepdims=True)  # (B, N, T, 1)
         slices = [_split(x, 2, self.size) for x in (last, upstream, inner)]
@@ -166,19 +183,23 @@ class _Ring:
         )
 
     def _travel(self, columns, collected, state, hop):
-        """`hop(columns, collected, state, start)` for all keys: what it collected, and the state.
+        """Send the keys around the ring, and call `hop` for the keys that arrive at each step.
 
-        What is collected for keys goes with them, and back to their device at the end.
+        `hop(columns, collected, state, start)` returns new values of `collected` and `state`.
+        `collected` travels with the keys (`columns`), and returns to their device at the end.
+        `start` is the index of the first key.
+
+        Return the last values of `collected` and `state`.
         """
-        here = jax.lax.axis_index(SEQUENCE)
+        device = jax.lax.axis_index(SEQUENCE)
 
         def compute(columns, collected, state, number):
-            origin = (here - self.first - number) % self.devices
+            origin = (device - self.first - number) % self.devices
             start = (origin * self.keys).astype("int32")
             if self.reach is None:
                 return hop(columns, collected, state, start)
             return jax.lax.cond(
-                self._is_seen(start, here * self.length),
+                self._is_seen(start, device * self.length),
                 lambda collected, state: hop(columns, collected, state, start),
                 lambda collected, state: (collected, state),
                 collected,
@@ -187,7 +208,7 @@ class _Ring:
 
         def step(carry, number):
             columns, collected, state = carry
-            following = self._shift(columns, 1)  # on its way while this is computed
+            following = self._shift(columns, 1)  # sent while `compute` runs
             collected, state = compute(columns, collected, state, number)
             return (following, self._shift(collected, 1), state), None
 
@@ -199,7 +220,10 @@ class _Ring:
         return self._shift(collected, -(self.first + last)), state
 
     def _is_seen(self, key, query):
-        """Return whether the mask may show keys from `key` on to queries from `query` on."""
+        """Return whether any query of a tile may see any of its keys.
+
+        `query` and `key` are the indices of the tile's first query and first key.
+        """
         seen = jnp.bool_(True)
         if self.reach.right is not None:
             seen &= key - (query + self.length - 1) <= self.reach.right
@@ -208,7 +232,7 @@ class _Ring:
         return seen
 
     def _shift(self, arrays, steps):
-        """Return what is `steps` devices before this one in the ring."""
+        """Send `arrays` to the device `steps` ahead in the ring, and return the received arrays."""
         steps %= self.devices
         if not steps:
             return arrays
@@ -216,12 +240,12 @@ class _Ring:
         return jax.tree.map(lambda x: jax.lax.ppermute(x, SEQUENCE, pairs), arrays)
 
     def _slice_rows(self, rows):
-        """Each operand with its slices along a first axis."""
+        """Split each tensor of queries into slices, stacked along a new first axis."""
         return {name: _split(x, ROW_AXES[name], self.size) for name, x in rows.items()}
 
 
 def choose_rows(length):
-    """Return how many queries a slice has: a divisor of `length` of a good size, or all."""
+    """Return the number of queries in a slice: a divisor of `length` within bounds, or `length`."""
     for size in range(min(length, MOST_ROWS), LEAST_ROWS - 1, -1):
         if length % size == 0:
             return size
@@ -229,25 +253,28 @@ def choose_rows(length):
 
 
 def plan_hops(devices, length, keys, reach=None):
-    """From which device's keys a device begins, counted back from it, and how many hops follow.
-
-    All others are those that no device's queries may attend to, by the mask's reach.
+    """Plan the hops of the keys around the ring, and skip hops that the mask makes useless.
 
     Args:
-        devices: int. length, keys: ints, how many queries and keys each has.
-        reach: a `Reach` without tokens, or None where everything may be seen.
+        devices: int, the number of devices in the ring.
+        length: int, the number of queries on each device.
+        keys: int, the number of keys on each device.
+        reach: a `Reach` (the mask's bounds) without global tokens, or None if it is unbounded.
+
+    Returns:
+        The distance in the ring to the device whose keys come first, and the number of hops.
     """
     if reach is None:
         return 0, devices
     needed = set()
-    for here in range(devices):
+    for device in range(devices):
         for origin in range(devices):
-            farthest = (origin + 1) * keys - 1 - here * length  # key - query, at most
-            nearest = origin * keys - (here + 1) * length + 1  # at least
+            farthest = (origin + 1) * keys - 1 - device * length  # the maximum of key - query
+            nearest = origin * keys - (device + 1) * length + 1  # the minimum of key - query
             ahead = reach.right is None or nearest <= reach.right
             back = reach.left is None or farthest >= -reach.left
             if ahead and back:
-                needed.add((here - origin) % devices)
+                needed.add((device - origin) % devices)
     needed = sorted(needed) or [0]
     gaps = [
         ((following - hop - 1) % devices, following)
@@ -258,12 +285,16 @@ def plan_hops(devices, length, keys, reach=None):
 
 
 def _open_closure(function, *shapes):
-    """Return `function` as one of the arrays it reads, and a list of these arrays."""
+    """Convert the arrays that `function` closes over to an argument.
+
+    Return a function `call(arrays, *arguments)`, and the list of these arrays. `shapes` are the
+    shapes of the arguments.
+    """
     closed, made = jax.make_jaxpr(function, return_shape=True)(*shapes)
 
     def call(read, *arguments):
-        found = jax.core.eval_jaxpr(closed.jaxpr, read, *jax.tree.leaves(arguments))
-        return jax.tree.unflatten(jax.tree.structure(made), found)
+        leaves = jax.core.eval_jaxpr(closed.jaxpr, read, *jax.tree.leaves(arguments))
+        return jax.tree.unflatten(jax.tree.structure(made), leaves)
 
     return call, list(closed.consts)
 
@@ -272,7 +303,7 @@ WHOLE = PartitionSpec()
 
 
 def _along(axis, rank):
-    """Return the spec of an array whose `axis` is split along the ring."""
+    """Return the `PartitionSpec` of an array whose `axis` is split among the devices."""
     split = [None] * rank
     split[axis] = SEQUENCE
     return PartitionSpec(*split)
@@ -283,21 +314,21 @@ def _specs(arrays, axes):
 
 
 def _resize(x, axis, size):
-    """Return the shape of `x` with another size of one axis."""
+    """Return shape and dtype of `x`, with `size` as the size of `axis`."""
     shape = list(x.shape)
     shape[axis] = size
     return jax.ShapeDtypeStruct(tuple(shape), x.dtype)
 
 
 def _split(x, axis, size):
-    """(..., T, ...) to (T / size, ..., size, ...)."""
+    """Split an axis of length T: (..., T, ...) to (T / size, ..., size, ...)."""
     axis %= x.ndim
     x = x.reshape(*x.shape[:axis], -1, size, *x.shape[axis + 1 :])
     return jnp.moveaxis(x, axis, 0)
 
 
 def _join(x, axis):
-    """Undoes `_split`; `axis` is that of the result."""
+    """Undo `_split`. `axis` is the axis of length T in the result."""
     axis %= x.ndim - 1
     x = jnp.moveaxis(x, 0, axis)
     return x.reshape(*x.shape[:axis], -1, *x.shape[axis + 2 :])

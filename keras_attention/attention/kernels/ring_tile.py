@@ -1,4 +1,4 @@
-"""A tile of attention, some queries over some keys, as sums that are added up tile by tile."""
+"""A tile of ring attention: the attention of some queries to some keys, as sums over tiles."""
 
 from keras import ops
 
@@ -6,27 +6,34 @@ from keras_attention import masks
 from keras_attention.attention.kernels import dense
 from keras_attention.attention.kernels.axis_pieces import WholeAxis
 
-HIDDEN = -1e30  # the exponent of what a mask hides; no reference is as low, so its exp is 0
-LOWEST = -1e20  # the least reference that exponents are taken from
+HIDDEN = -1e30  # exponent of a masked score: exp(HIDDEN - reference) is 0
+LOWEST = -1e20  # the lowest reference, which is subtracted from exponents before exp
 
-# Name of an operand -> its axis of queries, or of keys.
+# The query axis (or key axis) of each operand, keyed by its name.
 ROW_AXES = {"query": 1, "positions": -1, "segments": 1, "mask": 2, "bias": 2}
 COLUMN_AXES = {"key": 1, "value": 1, "positions": -1, "segments": 1, "mask": 3, "bias": 3}
 
 
 class Tile:
-    """The equation for some queries and some keys, cut from what `rows` and `columns` give.
+    """Computes the equation for some queries (rows) and some keys (columns).
+
+    `rows` and `columns` return dicts of tensors of the whole sequence: the query, or key and value,
+    with their positions and masks. The other methods are called with parts of these tensors.
 
     Args:
-        equation, visibility: as `dense`; the normalizer has `exponents`.
+        equation: `Equation`. Its normalizer must define `exponents`.
+        visibility: `Visibility`.
     """
 
     def __init__(self, equation, visibility):
         self.equation, self.visibility = equation, visibility
-        self.mask = visibility.tensor_without_segments  # made outside of what JAX traces by parts
+        self.mask = visibility.tensor_without_segments  # computed outside the inner JAX traces
 
     def rows(self, query):
-        """Return the operands cut along queries (B, T, N, H), by the names of `ROW_AXES`."""
+        """Return a dict of the tensors in `ROW_AXES`, which stay on a device with its queries.
+
+        `query` is (B, T, N, H).
+        """
         positions = WholeAxis(query.shape[1]).positions(self.visibility.query_positions)
         rows = {"query": query, "positions": ops.cast(positions, "int32")}
         if self.visibility.segments is not None:
@@ -34,7 +41,10 @@ class Tile:
         return {**rows, **self._masks(lambda queries, keys: queries)}
 
     def columns(self, key, value):
-        """Return the operands that travel with keys and values, by the names of `COLUMN_AXES`."""
+        """Return a dict of the tensors in `COLUMN_AXES`, which devices pass on with the keys.
+
+        `key` is (B, S, K, H) and `value` is (B, S, K, Hv).
+        """
         positions = WholeAxis(key.shape[1]).positions(self.visibility.key_positions)
         columns = {"key": key, "value": value, "positions": ops.cast(positions, "int32")}
         if self.visibility.segments is not None:
@@ -42,16 +52,24 @@ class Tile:
         return {**columns, **self._masks(lambda queries, keys: keys and not queries)}
 
     def _masks(self, belongs):
-        """Mask and bias that `belongs(has an axis of queries, has an axis of keys)`."""
-        both = {"mask": self.mask, "bias": self.equation.bias}
+        """Return a dict of the mask and the bias, each only if `belongs` returns True for it.
+
+        `belongs(has_queries, has_keys)` is a function of two bools: whether the tensor's query axis
+        and its key axis are longer than 1.
+        """
+        tensors = {"mask": self.mask, "bias": self.equation.bias}
         return {
             name: x
-            for name, x in both.items()
+            for name, x in tensors.items()
             if x is not None and belongs(x.shape[2] != 1, x.shape[3] != 1)
         }
 
     def exponents(self, rows, columns, start):
-        """Return float32 (B, N, T, S), `HIDDEN` where masked, of keys whose first is `start`."""
+        """Compute the exponents in the softmax: float32 (B, N, T, S), `HIDDEN` where masked.
+
+        `rows` and `columns` are parts of the results of these two methods, for some queries and
+        keys. `start` is the index of the first key.
+        """
         query, key = rows["query"], columns["key"]
         i, j = rows["positions"], columns["positions"]
         bias = self._cut("bias", self.equation.bias, rows, columns, start)
@@ -61,7 +79,7 @@ class Tile:
             segments = masks.same_segment(rows["segments"], columns["segments"])
             tensor = masks.all_of(tensor, segments)
         mask = self.visibility.allows(i, j, tensor)
-        scores = dense.scores_of(self.equation.score, query, key)
+        scores = dense.compute_scores(self.equation.score, query, key)
         if bias is not None:
             scores = ops.cast(scores, bias.dtype) + bias
         exponents = self.equation.normalizer.exponents(ops.cast(scores, "float32"))
@@ -76,26 +94,39 @@ class Tile:
         return x if x.shape[3] == 1 else ops.slice(x, (0, 0, 0, start), (*x.shape[:3], size))
 
     def sums(self, exponents, rows, columns, reference):
-        """Return `Σ exp(e - reference) · v` (B, N, T, Hv), and the same without v (B, N, T, 1)."""
+        """Compute the sums over keys of `exp(e - reference) · v` and of `exp(e - reference)`.
+
+        Here e are the `exponents` of `rows` and `columns`, and `reference` (B, N, T, 1) is a number
+        for each query, such as its largest exponent. Both sums are float32, (B, N, T, Hv) and
+        (B, N, T, 1).
+        """
         powers = ops.exp(exponents - reference)
         value = columns["value"]
         weights = ops.cast(powers, value.dtype)
         output = dense.matmul_by_group(weights, ops.transpose(value, (0, 2, 1, 3)))
-        more = self.equation.block_values(rows["positions"], columns["positions"], weights)
-        if more is not None:
-            output = dense.plus(ops.transpose(output, (0, 2, 1, 3)), more)
+        values = self.equation.block_values(rows["positions"], columns["positions"], weights)
+        if values is not None:
+            output = dense.add_position_values(ops.transpose(output, (0, 2, 1, 3)), values)
             output = ops.transpose(output, (0, 2, 1, 3))
         return ops.cast(output, "float32"), ops.sum(powers, axis=3, keepdims=True)
 
     def add(self, rows, columns, start, state):
-        """Add the keys of `columns` to the state of earlier keys, (reference, output, total)."""
+        """Add the keys of `columns` to the state of a running softmax, and return the new state.
+
+        A state is (reference, output, total): the largest exponent so far, and the two `sums`.
+        `rows`, `columns` and `start` are those of `exponents`.
+        """
         reference, output, total = state
         exponents = self.exponents(rows, columns, start)
         highest = ops.maximum(reference, ops.max(exponents, axis=3, keepdims=True))
-        kept = ops.exp(reference - highest)
-        more, count = self.sums(exponents, rows, columns, highest)
-        return highest, output * kept + more, total * kept + count
+        factor = ops.exp(reference - highest)
+        new_output, new_total = self.sums(exponents, rows, columns, highest)
+        return highest, output * factor + new_output, total * factor + new_total
 
     def normalized(self, rows, columns, start, reference):
-        """Return the sums as a backward pass differentiates them: those of a whole row are 1."""
+        """Return `sums` with normalized weights, for the backward pass.
+
+        `rows`, `columns` and `start` are those of `exponents`. `reference` is the logarithm of the
+        total over all keys, which the forward pass computed.
+        """
         return self.sums(self.exponents(rows, columns, start), rows, columns, reference)

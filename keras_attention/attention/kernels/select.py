@@ -1,4 +1,4 @@
-"""The rule that picks the kernel of an attention."""
+"""The rule that chooses the kernel of an attention call."""
 
 import dataclasses
 import functools
@@ -8,12 +8,12 @@ from keras_attention.attention.kernels import banded, chunked, dense, fused, rin
 NAMES = {
     module.__name__.rpartition(".")[2]: module for module in (dense, fused, banded, chunked, ring)
 }
-CACHED = "dense_cached"  # `dense`, of keys and values as a cache keeps them
+CACHED = "dense_cached"  # `dense` for keys and values in the layout of a cache
 
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """A kernel, as `implementation=` names it, and why it was chosen; prints as both."""
+    """The kernel that computes a call of attention: its name for `implementation=`, and why."""
 
     implementation: str
     reason: str
@@ -23,21 +23,23 @@ class Choice:
 
 
 def get_kernel(name):
-    """Return the module of the kernel called `name`."""
+    """Return the module that computes attention with the kernel called `name`, like "dense"."""
     if name not in NAMES:
         raise ValueError(
-            f"Unknown kernel {name!r}. Known: {', '.join(NAMES)}, or None to pick one."
+            f"Unknown kernel {name!r}. Known: {', '.join(NAMES)}, or None for an automatic choice."
         )
     return NAMES[name]
 
 
 def bind(name, flash_attention=None):
-    """Return `kernel(query, key, value, equation, visibility)`, which gives output and weights.
+    """Return the kernel called `name`: a function of query, key, value, equation, visibility.
 
-    All but `dense` give None for the weights.
+    The function returns the output and the weights. All kernels but `dense` return None for the
+    weights. `flash_attention` only matters for `fused`: True requires flash attention, False
+    excludes it, None uses it if possible.
     """
     if name == CACHED:
-        return dense.dense_cached
+        return functools.partial(dense.dense, cached=True)
     kernel = getattr(get_kernel(name), name)
     if name == "fused":
         return functools.partial(kernel, flash_attention=flash_attention)
@@ -53,65 +55,75 @@ def choose(
     implementation=None,
     flash_attention=None,
 ):
-    """Return the `Choice` of the first of these kernels that can compute an attention, and pays.
+    """Return the `Choice` of the kernel for a call: the first in this list that is suitable.
 
-    1. the one that is named, or `fused` with `flash_attention=True`; a ValueError says why if it
-       cannot;
-    2. `ring`, where the active distribution splits the sequence among devices (JAX);
-    3. `banded`, where the mask's band and global tokens are at most half of the keys, unless flash
-       attention computes the band alone (JAX on GPUs, a causal window, 16-bit floats);
-    4. `fused`, where the backend has one (JAX and PyTorch);
-    5. `chunked`, from 2048 keys on, or 256 where no query looks ahead (but on GPUs and under XLA),
-       and not in exported files;
+    1. The kernel that `implementation` names, or `fused` with `flash_attention=True`. If it cannot
+       compute this attention, a ValueError gives the reason.
+    2. `ring`, if the active distribution splits the sequence among devices (JAX).
+    3. `banded`, if the band and the global tokens of the mask are at most half of the keys. It is
+       skipped if flash attention can ignore the keys outside the band (JAX on GPUs, a causal
+       window, 16-bit floats).
+    4. `fused`, if the backend has its own attention function (JAX and PyTorch).
+    5. `chunked`, if there are at least 2048 keys, or at least 256 keys on a CPU without XLA if no
+       query looks ahead. It is not used in exported files.
     6. `dense`.
 
     Args:
-        query, key: (B, T, N, H) and (B, S, K, H), tensors or `keras.KerasTensor`s.
-        equation: `Equation`. visibility: `Visibility`.
-        return_weights, implementation, flash_attention: as in `attend`.
+        query: (B, T, N, H), a tensor or a `keras.KerasTensor`.
+        key: (B, S, K, H), likewise.
+        equation: the `Equation` to compute: score, bias, normalizer and dropout.
+        visibility: the `Visibility` of the call: its masks and positions.
+        return_weights: bool, whether the weights are needed too.
+        implementation: name of the kernel to use, or None.
+        flash_attention: True requires flash attention, False excludes it, None uses it if possible.
     """
     if implementation == CACHED:
         return Choice(CACHED, "keys and values come from a cache")
     lengths = [size if isinstance(size, int) else None for size in (query.shape[1], key.shape[1])]
-    refuses = functools.partial(_refuses, lengths, equation, visibility, return_weights)
+    find_obstacle = functools.partial(_find_obstacle, lengths, equation, visibility, return_weights)
     named = "fused" if flash_attention else implementation
-    if named is not None and (reason := refuses(named)):
+    if named is not None and (reason := find_obstacle(named)):
         if flash_attention:
             raise ValueError(
-                f"flash_attention=True is impossible here: {reason}. Leave it out to take another "
-                "kernel where there is none."
+                f"flash_attention=True is impossible here: {reason}. Leave it out to use another "
+                "kernel."
             )
         raise ValueError(
             f"implementation={implementation!r} cannot compute this attention: {reason}. Leave "
-            "implementation= out to have one chosen that can."
+            "implementation= out for an automatic choice."
         )
     if 0 in lengths:
         return Choice("dense", "there are no queries, or no keys")
     if flash_attention:
-        return Choice("fused", "flash attention is asked for")
+        return Choice("fused", "flash attention is required")
     if named is not None:
-        return Choice(named, "it is named, or the layer computes with no other")
+        return Choice(named, "implementation= names it, or the layer needs it")
     for name in ("ring", "banded", "fused", "chunked"):
-        if refuses(name):
+        if find_obstacle(name):
             continue
-        if name == "banded" and not refuses("fused"):
+        if name == "banded" and not find_obstacle("fused"):
             if fused.takes_window(query, lengths, visibility, flash_attention):
                 continue
-        if reason := NAMES[name].pays(lengths, visibility):
+        if reason := NAMES[name].find_advantage(lengths, visibility):
             return Choice(name, reason)
     queries, keys = lengths
-    return Choice("dense", refuses("chunked") or f"{queries} queries and {keys} keys are few")
+    return Choice("dense", find_obstacle("chunked") or f"{queries} queries and {keys} keys are few")
 
 
-def _refuses(lengths, equation, visibility, return_weights, name):
-    """Return why the kernel called `name` cannot compute an attention, or None."""
+def _find_obstacle(lengths, equation, visibility, return_weights, name):
+    """Return the reason (str) why the kernel `name` cannot compute a call, or None if it can.
+
+    `lengths` is (T, S), each an int, or None if dynamic. `equation` has the score, normalizer and
+    position encoding of the call, and `visibility` its masks and positions. `return_weights` is a
+    bool.
+    """
     kernel = get_kernel(name)
     if kernel is dense:
         return None
-    if reason := kernel.refuses(lengths, equation, visibility):
+    if reason := kernel.find_obstacle(lengths, equation, visibility):
         return reason
     if return_weights:
-        return "the weights are asked for, which only dense holds"
+        return "the weights are requested, and only dense returns them"
     if equation.dropout is not None:
-        return "dropout on the weights is active, which only dense applies"
+        return "dropout on the weights is active, and only dense applies it"
     return None

@@ -1,4 +1,4 @@
-"""Exact attention, one slice of queries at a time: no pass ever holds all (T, S) scores."""
+"""Exact attention, one slice of queries at a time, without holding all (T, S) scores in memory."""
 
 import copy
 import functools
@@ -12,31 +12,35 @@ from keras_attention.attention.kernels.axis_pieces import IndicesAndRange, Opera
 from keras_attention.core.recompute import recompute
 
 
-def refuses(lengths, equation, visibility):
-    """Return why no kernel that works in slices can compute an attention, or None."""
+def find_obstacle(lengths, equation, visibility):
+    """Return the reason (str) why attention in slices cannot compute a call, or None if it can.
+
+    `lengths` is (T, S), each an int, or None if dynamic. `equation` has the score, normalizer and
+    position encoding of the call, and `visibility` its masks and positions.
+    """
     return "the lengths are not known when the model is traced" if None in lengths else None
 
 
 def attend_in_slices(query, key, value, equation, visibility, slices, global_keys=None):
-    """Return the output of `dense`, computed block by block.
+    """Compute the same output as `dense` (B, T, N, Hv), block by block.
 
-    A block's weights live until its output is there; the backward pass computes them again. So
-    memory is that of one block, in both passes, and the time that of the blocks alone.
+    A block is the attention of a slice of queries to its keys. Both the forward and the backward
+    pass hold the weights of only one block in memory, and the backward pass recomputes them.
+    Pairs outside the blocks cost no time.
 
     Args:
-        query, key, value, equation, visibility: as `dense`.
-        slices: list of (rows, columns), each an `AxisRange`: which keys each slice of the queries
-            may attend to at most. Together the rows are all queries in order, and neither starts
-            nor ends of the columns ever go back.
-        global_keys: `AxisIndices`, further keys that all queries may attend to, or None.
-
-    Returns:
-        (B, T, N, Hv).
+        query, key, value: (B, T, N, H), (B, S, K, H) and (B, S, K, Hv), the heads.
+        equation: the `Equation` to compute: score, bias, normalizer and dropout.
+        visibility: the `Visibility` of the call: its masks and positions.
+        slices: list of pairs (rows, columns) of `AxisRange`s. The queries in `rows` must not see
+            keys outside `columns`. The rows of all slices, in order, must be all queries. Starts
+            and ends of the columns must not decrease from slice to slice.
+        global_keys: `AxisIndices`, additional keys for all queries, or None.
     """
     if keras.backend.backend() == "tensorflow":
         from keras_attention.attention.kernels import sliced_tensorflow, softmax_tensorflow
 
-        if sliced_tensorflow.keeps_order():  # the form for CPUs, whose slices wait for no numbers
+        if sliced_tensorflow.keeps_order():  # on CPUs
             output = softmax_tensorflow.attend_in_slices(
                 query, key, value, equation, visibility, slices, global_keys
             )
@@ -56,21 +60,29 @@ def attend_in_slices(query, key, value, equation, visibility, slices, global_key
 
 
 class Block:
-    """Computes attention for the queries of one slice: a function of what is cut for it alone."""
+    """Computes the attention of one slice of queries, from tensors that are cut for this slice.
+
+    A call returns the output (B, N, rows, Hv). `global_keys` is `AxisIndices`
+    (positions of keys that all queries see) or None.
+    """
 
     def __init__(self, equation, visibility, global_keys):
         self.equation, self.visibility, self.global_keys = equation, visibility, global_keys
-        self.mask = visibility.tensor  # made here: blocks are computed twice, and in inner graphs
+        self.mask = visibility.tensor  # computed here, not in the inner graphs of the blocks
         self.zero = None
 
     def operands(self, query, key, value):
-        """Return what blocks are cut from, in the order in which a call takes the cuts."""
+        """Return all tensors of a call as a list of `Operand`s, which can be cut for each slice.
+
+        An `Operand` is a tensor with its axes of queries and keys. The arguments are heads:
+        (B, T, N, H), (B, S, K, H) and (B, S, K, Hv).
+        """
         self.folds = self.equation.score.fold is not None
         self.looks = self.equation.position_biases or not self.folds
         operands, bias = [], self.equation.bias
         if self.folds:
             # (B, N, T, H), (B, K, H, S)
-            left, right = dense.folded(self.equation.score, query, key)
+            left, right = dense.fold(self.equation.score, query, key)
             operands += [Operand(left, row_axis=2), *self._keys(right, 3)]
         operands += self._keys(ops.transpose(value, (0, 2, 1, 3)), 2)
         if self.looks:
@@ -83,22 +95,30 @@ class Block:
         return operands
 
     def with_zero(self, zero):
-        """Return the same block, with `zero`, an int tensor of value 0, added to its positions.
+        """Return a copy that adds `zero`, an int tensor of value 0, to its positions.
 
-        It keeps a compiler from making constants of the masks of all blocks, which together have
-        shape (T, S) again.
+        Without it, a compiler would store the masks of all blocks, (T, S) values, as constants.
         """
         block = copy.copy(self)
         block.zero = zero
         return block
 
     def _keys(self, x, axis):
-        """Return keys in the columns, and the keys that all see."""
-        seen = [] if self.global_keys is None else [Operand(self.global_keys.take(x, axis))]
-        return [Operand(x, column_axis=axis), *seen]
+        """Return a list of `Operand`s: `x`, to be cut to a slice's keys, and its global keys.
+
+        `x` is a tensor of keys or values, and `axis` its axis of length S. The second operand is
+        missing without global keys.
+        """
+        operands = [Operand(x, column_axis=axis)]
+        if self.global_keys is not None:
+            operands.append(Operand(self.global_keys.take(x, axis)))
+        return operands
 
     def __call__(self, *cuts, rows, columns):
-        """Return (B, N, rows, Hv)."""
+        """Compute the output of the slice of queries `rows` and keys `columns`: (B, N, rows, Hv).
+
+        `cuts` are the operands, cut for this slice, in the order of `operands`.
+        """
         cuts = list(cuts)
         left = cuts.pop(0) if self.folds else None
         right = self._join(cuts, 3) if self.folds else None
@@ -106,24 +126,27 @@ class Block:
         query = cuts.pop(0) if self.looks else None
         key = self._join(cuts, 1) if self.looks else None
         bias = None if self.equation.bias is None else self._join(cuts, 3)
-        once = None
+        distinct = None
         if self.global_keys is not None:
             columns = IndicesAndRange(self.global_keys, columns)
-            once = columns.distinct()
+            distinct = columns.distinct()
         i, j = self.visibility.positions(rows, columns)
         if self.zero is not None:
             i, j = i + self.zero, j + self.zero
         bias = self.equation.block_bias(i, j, query, key, bias)
         mask = self.visibility.allows(i, j, columns.take(rows.take(self.mask, 2), 3))
-        mask = masks.all_of(mask, once)
+        mask = masks.all_of(mask, distinct)
         if self.folds:
             scores = dense.matmul_by_group(left, right)
         else:
-            scores = dense.scores_of(self.equation.score, query, key)
-        weights = dense.weigh(scores, bias, mask, self.equation.normalizer.loose, value.dtype)
+            scores = dense.compute_scores(self.equation.score, query, key)
+        if bias is not None:
+            scores = ops.cast(scores, bias.dtype) + bias  # not ops.add: see tests/test_traps.py
+        weights = ops.cast(self.equation.normalizer.loose(scores, mask), value.dtype)
         output = dense.matmul_by_group(weights, value)
-        more = self.equation.block_values(i, j, weights)
-        output = output if more is None else dense.plus(output, ops.transpose(more, (0, 2, 1, 3)))
+        values = self.equation.block_values(i, j, weights)
+        if values is not None:
+            output = dense.add_position_values(output, ops.transpose(values, (0, 2, 1, 3)))
         if mask is None:
             return output
         return output * ops.cast(ops.any(mask, axis=3, keepdims=True), output.dtype)

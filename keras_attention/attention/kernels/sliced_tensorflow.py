@@ -1,11 +1,11 @@
-"""The loop over slices for TensorFlow, whose graphs run in any order that inputs allow.
+"""The loop over slices for TensorFlow, which executes a graph in any order that inputs allow.
 
-Without an order, all slices may be computed before the first is used, which is the memory of the
-whole score matrix again. Here each waits for the one before, in both passes; and gradients of keys
-that many slices see are added up one by one, instead of each being padded to full length.
+Without a fixed order, TensorFlow may compute all slices before it uses the first, so that all
+scores are in memory. Here each slice waits for the previous one, in both passes. If several slices
+see a key, their gradients for it are added one by one, without padding each to the full length.
 
-On a CPU control dependencies are the order. XLA drops them, and Keras compiles with XLA on GPUs:
-there what a slice is computed of depends on the numbers of the one before, by a zero made of them.
+On a CPU, control dependencies set the order. XLA, which Keras uses on GPUs, ignores these. There, a
+zero that is computed from the output of the previous slice is added to the inputs of a slice.
 """
 
 import functools
@@ -14,16 +14,16 @@ import tensorflow as tf
 
 from keras_attention.core import scope
 
-MOST_CONSTANT = 2**22  # pairs whose masks TensorFlow may keep as constants: 16 MB in float32
+MOST_CONSTANT = 2**22  # largest masks that TensorFlow may store as constants: 16 MB in float32
 
 
 def keeps_order():
-    """Return whether TensorFlow runs this graph as control dependencies say, on a CPU."""
+    """Return whether TensorFlow obeys control dependencies here: on a CPU, without XLA."""
     return not tf.config.list_physical_devices("GPU") and not compiles_with_xla()
 
 
 def compiles_with_xla():
-    """Return whether TensorFlow traces for XLA."""
+    """Return whether TensorFlow is tracing a graph for XLA."""
     from tensorflow.python.framework import ops as framework
     from tensorflow.python.ops import control_flow_util
 
@@ -31,7 +31,11 @@ def compiles_with_xla():
 
 
 def compute_slices(block, operands, slices):
-    """Return the outputs (B, N, T, Hv) of all slices. Their gradient computes each block again."""
+    """Compute the output (B, N, T, Hv) slice by slice. The gradient recomputes each block.
+
+    `block` computes one slice from the tensors in the list `operands`. `slices` is a list of pairs
+    (rows, columns), the ranges of queries and of keys.
+    """
     exporting = scope.current(scope.Export)
     zero = None if exporting else zero_for(operands[0].tensor, slices)
     block = block if zero is None else block.with_zero(zero)
@@ -55,9 +59,10 @@ def compute_slices(block, operands, slices):
 
 
 def zero_for(x, slices):
-    """0, as a tensor that depends on `x` for all that TensorFlow's optimizer knows.
+    """Return a tensor of value 0 that depends on `x`, so that it is not optimized away.
 
-    None where the masks of all slices, which it keeps from being constants, may be.
+    It is added to positions, so that the masks of slices do not become constants. Return None if
+    the masks are small enough to be constants.
     """
     if sum(rows.size * columns.size for rows, columns in slices) <= MOST_CONSTANT:
         return None
@@ -65,12 +70,16 @@ def zero_for(x, slices):
 
 
 def zero_of(x):
-    """0, int32, for all that compilers know made of every number of the float tensor `x`."""
+    """Return an int32 tensor of value 0 that depends on all elements of the float tensor `x`."""
     return tf.minimum(tf.cast(tf.reduce_any(tf.math.is_nan(x)), "int32"), 0)
 
 
 def _cuts(block, operands, tensors, rows, columns, after):
-    """Return the cuts of a slice and the block that computes them. Both wait for `after`."""
+    """Return the parts of `tensors` for one slice, and the block that computes this slice.
+
+    `tensors` are the current values of `operands`. `rows` and `columns` are the slice's ranges of
+    queries and keys. Parts and block wait until the tensors in `after` are computed.
+    """
     zero = block.zero
     by_numbers = after and not scope.current(scope.Export) and not keeps_order()
     with tf.control_dependencies(after):
@@ -95,26 +104,28 @@ def _gradient(block, operands, slices, tensors, upstream, variables):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([*cuts, *variables])
             output = compute(*cuts, rows=rows, columns=columns)
-        found = tape.gradient(
+        gradients = tape.gradient(
             output,
             [*cuts, *variables],
             rows.take(upstream, 2),
             unconnected_gradients=tf.UnconnectedGradients.ZERO,
         )
-        found = [tf.convert_to_tensor(x) for x in found]
-        for total, gradient in zip(sums, found, strict=False):
+        done = [tf.convert_to_tensor(x) for x in gradients]
+        for total, gradient in zip(sums, done, strict=False):
             total.add(gradient, columns)
         of_variables = [
             new if old is None else old + new
-            for old, new in zip(of_variables, found[len(cuts) :], strict=True)
+            for old, new in zip(of_variables, done[len(cuts) :], strict=True)
         ]
-        done = found
     gradients = [total.result() for total in sums]
     return (gradients, of_variables) if variables else gradients
 
 
 class QueryGradients:
-    """Gradients for tensors of queries: side by side, and padded along an axis of keys, if any."""
+    """Collects the gradients of a tensor of queries by concatenating the gradients of all slices.
+
+    If the tensor also has a key axis, gradients are padded along it.
+    """
 
     def __init__(self, operand):
         self.operand, self.pieces = operand, []
@@ -132,7 +143,7 @@ class QueryGradients:
 
 
 class KeyGradients:
-    """Gradients for tensors of keys: columns overlap; those that no later slice sees are final."""
+    """Collects the gradients of a tensor of keys, summed where the columns of slices overlap."""
 
     def __init__(self, operand):
         self.axis, self.length = operand.column_axis, operand.tensor.shape[operand.column_axis]
@@ -142,7 +153,7 @@ class KeyGradients:
         if self.open is None:
             self._skip(gradient, columns.start)
             self.open = gradient
-        elif columns.start >= self.end:  # no query attends to the keys between
+        elif columns.start >= self.end:  # no query sees the keys in between
             self.finished.append(self.open)
             self._skip(gradient, columns.start - self.end)
             self.open = gradient
@@ -153,8 +164,8 @@ class KeyGradients:
                 self.finished.append(self._part(self.open, 0, done))
                 self.open = self._part(self.open, done, done + shared)
             added = self.open + self._part(gradient, 0, shared)
-            rest = self._part(gradient, shared, columns.size)
-            self.open = added if shared == columns.size else tf.concat([added, rest], self.axis)
+            new = self._part(gradient, shared, columns.size)
+            self.open = added if shared == columns.size else tf.concat([added, new], self.axis)
         self.start, self.end = columns.start, columns.end
 
     def result(self):
@@ -174,7 +185,7 @@ class KeyGradients:
 
 
 class WholeGradients:
-    """Gradients for tensors that every slice sees whole: a sum."""
+    """Sums the gradients of a tensor that every slice uses as a whole."""
 
     def __init__(self, operand):
         self.total = 0
@@ -187,10 +198,9 @@ class WholeGradients:
 
 
 def gradient_sum(operand):
-    """Return the sum of the gradients of all slices for a tensor that they are cut from.
+    """Return an object that accumulates the gradients of all slices for one operand, a tensor.
 
-    Call `add(gradient, columns)` for the slices in order, then `result()`. Gradients are added up
-    one by one, and padded only where that cannot be avoided.
+    Call its `add(gradient, columns)` for all slices in order, and then `result()`.
     """
     if operand.row_axis is not None:
         return QueryGradients(operand)

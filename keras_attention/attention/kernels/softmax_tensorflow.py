@@ -1,15 +1,19 @@
-"""Softmax of dot products a slice of queries at a time, both passes by hand: TensorFlow's form.
+"""Softmax attention with dot products in slices of queries, for TensorFlow on CPUs.
 
-`sliced` serves every part by differentiating each block again. This form serves the most usual
-parts with fewer passes over the weights:
+`sliced` can compute any equation, and recomputes each block to differentiate it. This module
+computes only the most common equation, with a handwritten gradient and fewer passes over the
+weights:
 
-- A mask that asks about distances alone is one small table for all slices and heads, and is added
-  within the matrix product: oneDNN fuses product, scale and addend where the product is of shape
-  (heads, 1, rows, keys) and the addend of shape (1, 1, rows, keys). (With the heads in the second
-  axis, in bfloat16 without AMX, or on processors without AVX2 it is 50 times slower than none.)
-- Padding of keys is a feature more: 1 in every query, the mask's constant in hidden keys.
-- What the gradient of a softmax subtracts, `sum_j w_ij dw_ij`, is `do_i · o_i` (Dao et al., 2022,
-  appendix B.2), and a feature more as well: 1 in every value, minus that in the gradient.
+- A mask that depends only on distances is stored as one small table for all slices and heads. It is
+  added within the matrix product, because oneDNN can fuse the product, the scale and an addend. The
+  scores must have the shape (heads, 1, rows, keys), and the addend (1, 1, rows, keys). If the heads
+  are in the second axis, without AVX2, or in bfloat16 without AMX, the fused operation is 50 times
+  slower than separate operations.
+- Padding of keys is an additional feature of queries and keys. It is 1 in every query, and in
+  hidden keys it is the constant that masks scores.
+- The gradient of a softmax subtracts `sum_j w_ij dw_ij`, which is `do_i · o_i` (Dao et al., 2022,
+  appendix B.2). That is an additional feature too: it is 1 in every value, and `-do_i · o_i` in the
+  upstream gradient.
 """
 
 import numpy as np
@@ -25,11 +29,15 @@ from keras_attention.core import scope
 from keras_attention.masks.base import expand_keys, expand_queries
 from keras_attention.normalizers.softmax import LEAST_OF_EXP, Softmax
 
-MOST_PARALLEL = 2**17  # pairs of a slice: up to here the next one may begin before it ends
+MOST_PARALLEL = 2**17  # a slice may overlap with the next one if it has at most this many scores
 
 
 def attend_in_slices(query, key, value, equation, visibility, slices, global_keys):
-    """Return (B, N, T, Hv), or None for what only `sliced_tensorflow` computes."""
+    """Compute the output (B, N, T, Hv), or return None if this module cannot compute the equation.
+
+    `slices` is a list of pairs (rows, columns), ranges of queries and keys. `global_keys` are
+    additional keys for all queries, or None. The other arguments are those of `dense`.
+    """
     if global_keys is not None or not _takes(query, key, value, equation, visibility):
         return None
     query, key, scale = equation.score.fold(query, key)
@@ -39,7 +47,7 @@ def attend_in_slices(query, key, value, equation, visibility, slices, global_key
     key, value = (tf.transpose(x, (0, 2, 1, 3)) for x in (key, value))
     table, padding = _Table(visibility.mask, slices, query, key), visibility.tensor
     scale = scale / equation.normalizer.temperature
-    if table.is_empty or query.dtype != tf.float32:  # nothing to fuse with, or not fast
+    if table.is_empty or query.dtype != tf.float32:  # oneDNN does not fuse the scale well here
         query, scale = query * scale, 1.0
     if padding is not None:
         hidden = (1.0 - tf.cast(padding, "float32")) * (scope.mask_constant() / scale)
@@ -52,7 +60,7 @@ def attend_in_slices(query, key, value, equation, visibility, slices, global_key
 
 
 def _takes(query, key, value, equation, visibility):
-    """Return whether this form computes it, judged before the score is folded."""
+    """Return whether this module can compute the equation."""
     if scope.current(scope.Export) or scope.mask_constant() > LEAST_OF_EXP:
         return False
     mask, normalizer = visibility.tensor, equation.normalizer
@@ -74,7 +82,15 @@ def _takes(query, key, value, equation, visibility):
 
 
 class _Core:
-    """Query (B, N, T, H), key (B, K, S, H) and value (B, K, S, Hv) to output (B, N, T, Hv)."""
+    """Computes attention and its gradient slice by slice, from (B, N, T, H) tensors.
+
+    A call maps query (B, N, T, H), key (B, K, S, H) and value (B, K, S, Hv) to (B, N, T, Hv).
+
+    Args:
+        scale: float, the factor of the dot products.
+        table: `_Table`, the masks of the slices.
+        slices: list of pairs (rows, columns), the ranges of queries and of keys.
+    """
 
     def __init__(self, scale, table, slices):
         self.scale, self.table, self.slices = scale, table, slices
@@ -118,9 +134,9 @@ class _Core:
             weights = self._weights(left, right, bias)
             of_scores = weights * tf.matmul(above, values, transpose_b=True)
             done = [
-                _apart(tf.matmul(of_scores, right), query, rows.size),
-                _apart(tf.matmul(of_scores, left, transpose_a=True), key, columns.size),
-                _apart(tf.matmul(weights, above, transpose_a=True), value, columns.size),
+                _separate_heads(tf.matmul(of_scores, right), query, rows.size),
+                _separate_heads(tf.matmul(of_scores, left, transpose_a=True), key, columns.size),
+                _separate_heads(tf.matmul(weights, above, transpose_a=True), value, columns.size),
             ]
             for total, gradient in zip((of_query, of_key, of_value), done, strict=True):
                 total.add(gradient, columns)
@@ -134,7 +150,10 @@ class _Core:
 
 
 def _minus_inner(upstream, output):
-    """Return tensors (B, N, T, 1) whose sum is `-upstream · output`, more exact than one."""
+    """Compute `-upstream · output` over the last axis, as a list of tensors to be summed.
+
+    Each is (B, N, T, 1). For 16-bit floats there are two, the second with the rounding error.
+    """
     inner = -tf.cast(upstream, "float32") * tf.cast(output, "float32")
     inner = tf.reduce_sum(inner, axis=3, keepdims=True)
     high = tf.cast(inner, upstream.dtype)
@@ -144,33 +163,35 @@ def _minus_inner(upstream, output):
 
 
 def _rows(rows, tensors, key):
-    """Return the cuts of tensors of queries: (B · K, 1, the rows of each head of a group, ...)."""
+    """Cut the slice `rows` from each (B, N, T, ...) in `tensors`: (B · K, 1, N / K · rows, ...)."""
     heads = tensors[0].shape[1] // key.shape[1]
     return _cut(rows, tensors, heads)
 
 
 def _columns(columns, tensors):
-    """Return the cuts of tensors of keys: (B · K, 1, columns, ...)."""
+    """Cut the slice `columns` from each (B, K, S, ...) in `tensors`: (B · K, 1, columns, ...)."""
     return _cut(columns, tensors, 1)
 
 
 def _cut(piece, tensors, heads):
     shape = (-1, 1, heads * piece.size)
     cuts = [tf.reshape(piece.take(x, 2), (*shape, x.shape[3])) for x in tensors]
-    return [tf.identity(cut) for cut in cuts]  # made only when the slice is due
+    return [tf.identity(cut) for cut in cuts]  # so that control dependencies of the slice apply
 
 
-def _apart(x, like, size):
-    """Return the heads of `x`, as those of `like`, in an axis of their own."""
+def _separate_heads(x, like, size):
+    """Undo `_cut`: reshape `x` to (B, heads, size, ...), with as many heads as `like`."""
     return tf.reshape(x, (-1, like.shape[1], size, like.shape[3]))
 
 
 class _Table:
-    """The masks of all slices, cut from one table, as they depend on distances alone.
+    """The masks of all slices, cut from one table of distances.
 
     Args:
-        mask: a relative mask, or None. slices: list of (rows, columns).
-        query, key: (B, N, T, H) and (B, K, S, H).
+        mask: a mask that depends only on the distance i - j (it is `relative`), or None.
+        slices: list of pairs (rows, columns), the ranges of queries and of keys.
+        query: (B, N, T, H).
+        key: (B, K, S, H).
     """
 
     def __init__(self, mask, slices, query, key):
@@ -191,7 +212,7 @@ class _Table:
         self.biases = tf.gather(tf.constant(biases, query.dtype), self.distance)
 
     def _first(self, rows, columns):
-        """Return the column of the table that is the first of a slice."""
+        """Return the column of the table where a slice begins."""
         return self.start - (rows.start - columns.start)
 
     def _cut(self, table, rows, columns):
@@ -199,7 +220,15 @@ class _Table:
         return table[: rows.size, first : first + columns.size]
 
     def bias(self, rows, columns, queries):
-        """Return the bias of the scores of `queries`: (1, 1, rows of a group's heads, columns)."""
+        """Return the mask of a slice as a bias to add to its scores, or None without a mask.
+
+        Args:
+            rows, columns: the slice.
+            queries: the slice's queries, from `_rows`.
+
+        Returns:
+            (1, 1, N / K · rows, columns), 0 for visible keys and a very negative number for others.
+        """
         if self.is_empty:
             return None
         key = rows.size, self._first(rows, columns), columns.size
@@ -210,34 +239,41 @@ class _Table:
         return self.cut[1]
 
     def seen(self, padding):
-        """Return which queries see a key at all, (B or 1, 1, T, 1), 0.0 or 1.0. None means all."""
+        """Return which queries see any key: 1.0 or 0.0, (B or 1, 1, T or 1, 1).
+
+        `padding` is bool (B or 1, 1, 1, S), False for padding, or None. Return None if all queries
+        see one.
+        """
         if padding is None:
             return self._seen_unpadded()
         padding = tf.cast(padding[:, 0, 0], "float32")  # (B or 1, S)
         if self.is_empty:
             return tf.reduce_max(padding, axis=1)[:, None, None, None]
         allowed = tf.gather(tf.constant(self.by_distance, "float32"), self.distance)
-        found = []
+        counts = []
         for rows, columns in self.slices:
-            with tf.control_dependencies(found[-1:]):
+            with tf.control_dependencies(counts[-1:]):
                 cut = tf.identity(self._cut(allowed, rows, columns))
-            found.append(tf.matmul(columns.take(padding, 1), cut, transpose_b=True))  # how many
-        return tf.cast(tf.concat(found, axis=1) > 0.5, "float32")[:, None, :, None]
+            counts.append(tf.matmul(columns.take(padding, 1), cut, transpose_b=True))
+        return tf.cast(tf.concat(counts, axis=1) > 0.5, "float32")[:, None, :, None]
 
     def _seen_unpadded(self):
         if self.is_empty:
             return None
         allowed = np.concatenate([[0], np.cumsum(self.by_distance)])
-        last = np.arange(self.length) + self.keys  # the end of the distances that a query has
+        last = np.arange(self.length) + self.keys  # the end of each query's distances
         seen = allowed[last] > allowed[last - self.keys]
         return None if seen.all() else tf.constant(seen[None, None, :, None], "float32")
 
 
 def _by_distance(mask, length, keys):
-    """Return whether query i sees key j, by i - j + keys - 1, in NumPy. None is always."""
+    """Evaluate a mask of T = `length` and S = `keys` for all distances: bool, at i - j + keys - 1.
+
+    Return None if all pairs are allowed.
+    """
     if mask is None:
         return None
-    with tf.init_scope():  # values, not a part of the graph
+    with tf.init_scope():  # eager, outside the graph
         i, j = expand_queries(np.arange(length + keys - 1)), expand_keys([keys - 1])
         allowed = np.asarray(mask.allows(i, j))
     allowed = np.broadcast_to(allowed, (1, 1, length + keys - 1, 1)).reshape(-1)

@@ -1,1 +1,1 @@
-"""Data sets that are generated: dates, facts, and recordings of several digits."""
+"""Generated datasets: dates, facts, and recordings of several digits."""

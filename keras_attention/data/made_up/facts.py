@@ -1,11 +1,11 @@
-"""`facts`: made-up sentences about people, and questions that they answer or do not."""
+"""`facts`: generated sentences about people, and questions about them."""
 
 import random
 
 from keras_attention.core.checks import check_whole_number
 from keras_attention.data.readers.questions import Answer, Question
 
-PARTS = {"train": 0, "dev": 1, "test": 2}  # each has surnames of its own
+PARTS = ("train", "dev", "test")  # with different surnames
 FIRST = "Ada Bela Cora Dov Edda Finn Greta Hugo Ines Jan Kaja Leo Mina Nils Olga Paul".split()
 BEGINNINGS = "Berg Dahl Falk Graf Holm Kern Lind Moor Nord Palm Rask Sand Thal Voss Wald".split()
 ENDINGS = ("", "en", "er", "quist", "mann", "stein", "berg", "feld", "ling")
@@ -31,18 +31,16 @@ WITHOUT = ("Who was the father of {name}?", "When did {surname} die?", "How rich
 
 
 def facts(part, size, seed=0, *, unanswerable=0.2):
-    """Questions about made-up people, each with a sentence or two that may answer it.
+    """Generate questions about people, for training a small question answerer.
 
-    A generated data set, to try things out and for tests: no surname is in two parts.
+    Return a list of `Question`. Each context has one or two sentences. The three splits have
+    different surnames.
 
     Args:
         part: `"train"`, `"dev"` or `"test"`.
-        size: int, how many questions.
-        seed: int; the same seed gives the same questions.
+        size: int, the number of questions.
+        seed: int. The same seed returns the same questions.
         unanswerable: float, the share of questions that their context does not answer.
-
-    Returns:
-        list of `Question`.
 
     ```python
     import keras_attention as ka
@@ -60,33 +58,32 @@ def facts(part, size, seed=0, *, unanswerable=0.2):
     draw = random.Random(f"{part} {seed}")
     surnames = [beginning + ending for beginning in BEGINNINGS for ending in ENDINGS]
     random.Random(seed).shuffle(surnames)
-    surnames = surnames[PARTS[part] :: len(PARTS)]
+    surnames = surnames[PARTS.index(part) :: len(PARTS)]
     return [_ask(draw, surnames, unanswerable) for _ in range(size)]
 
 
 def _ask(draw, surnames, unanswerable):
-    """Return one question: its context has one sentence that matters, and perhaps another."""
-    person, other = (_invent(draw, name) for name in draw.sample(surnames, 2))
+    """Return a random `Question`, whose context is about one or two people.
+
+    `draw` is a `random.Random`. `surnames` is a list of str to choose from. `unanswerable` is the
+    probability that the context does not contain the answer.
+    """
+    person, second = (_invent(draw, name) for name in draw.sample(surnames, 2))
     sentence = draw.choice(SENTENCES).format(**person)
     sentences = [sentence]
-    if (
-        draw.random() < 0.5
-        and person["goods"] != other["goods"]
-        and person["home"] != other["home"]
-    ):
-        sentences.insert(draw.randrange(2), draw.choice(SENTENCES).format(**other))
+    if draw.random() < 0.5 and all(person[key] != second[key] for key in ("goods", "home")):
+        sentences.insert(draw.randrange(2), draw.choice(SENTENCES).format(**second))
     context = " ".join(sentences)
     if draw.random() < unanswerable:
         return Question(draw.choice(WITHOUT).format(**person), context)
     field = draw.choice(sorted(ASKED))
     start = context.index(sentence) + sentence.index(person[field])
-    return Question(
-        draw.choice(ASKED[field]).format(**person), context, (Answer(person[field], start),)
-    )
+    asked = draw.choice(ASKED[field]).format(**person)
+    return Question(asked, context, (Answer(person[field], start),))
 
 
 def _invent(draw, surname):
-    """Return what is true of one person."""
+    """Return random facts about a person with this surname, a dict of str."""
     home, city = draw.sample(CITIES, 2)
     return {
         "name": f"{draw.choice(FIRST)} {surname}",

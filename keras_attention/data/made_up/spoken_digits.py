@@ -1,4 +1,4 @@
-"""Connected digits: recordings of single digits, joined to strings of several."""
+"""Recordings of digit sequences, made by joining recordings of single digits."""
 
 import re
 
@@ -11,8 +11,8 @@ from keras_attention.files.extras import import_num2words, import_tfds
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 SPEAKERS = ("george", "jackson", "nicolas", "theo", "yweweler")
 RATE = 8000
-TOP_DB = 8.0, 40.0  # to train models of whole strings: fewer errors with voices never heard
-TEST, DEV = range(5), range(5, 10)  # recordings of a speaker and a digit, by their number
+TOP_DB = 8.0, 40.0  # reduces errors on new voices for models that read whole recordings
+TEST, DEV = range(5), range(5, 10)  # indices of recordings of each speaker and digit
 
 
 def connected_digits(
@@ -27,30 +27,29 @@ def connected_digits(
     seed=0,
     data_dir=None,
 ):
-    """Strings of 1 to 7 spoken digits, joined of the recordings of TFDS's `spoken_digit`.
+    """Make a `DataSet` of `Recording` of digit sequences, joined from TFDS's `spoken_digit`.
 
-    (Jackson et al., *Free Spoken Digit Dataset*, CC BY-SA 4.0.) The recordings of a string are of
-    one speaker. Those numbered 0 to 4 of each speaker and digit, the test set of the authors, are
-    in test strings only, those from 5 to 9 in dev strings only, all others in train strings.
+    (Jackson et al., *Free Spoken Digit Dataset*, CC BY-SA 4.0.) Recordings have a sampling rate of
+    8,000 Hz and transcripts such as `"seven two"`. All digits in a sequence are from one speaker.
+    Test sequences use recordings 0 to 4 of each speaker and digit, which are the authors' test set.
+    Dev sequences use recordings 5 to 9, and train sequences use the rest.
 
     Args:
-        num_train, num_dev, num_test: int, strings.
-        speakers: names of those who are heard: to leave one out, leave it out here, and ask for the
-            strings of that one alone.
-        max_digits: int, of a string.
-        speeds: of the recordings in train strings, each as likely. A faster one has a higher voice,
-            too, so that a model hears more speakers than there are (Ko et al., 2015, *Audio
-            augmentation for speech recognition*: 0.9, 1.0, 1.1).
-        top_db: (lowest, highest), or None: each recording in a train string loses what is softer
-            than its loudest frame by more than a number of decibels, drawn from there, before it
-            begins and after it ends, as `librosa.effects.trim` does it. So a model learns to do
-            without what a recorder cut off, such as the soft ends of *six*: (8, 40) helps models
-            that hear whole strings, and not those that stream.
-        seed: int, of all draws.
-        data_dir: where TFDS keeps its data; None for its own default.
-
-    Returns:
-        A `DataSet` of `Recording` with 8000 samples a second, texts such as `"seven two"`.
+        num_train, num_dev, num_test: int, the number of sequences in each split.
+        speakers: list of str, the speakers to include. To test on a new voice, leave this voice out
+            of one dataset, and make a second dataset with only this voice.
+        max_digits: int, the maximum number of digits in a sequence.
+        speeds: playback speeds of the recordings in train sequences, drawn at random. Faster
+            recordings also have a higher pitch, so a model learns from more voices (Ko et al.,
+            2015, *Audio augmentation for speech recognition*: 0.9, 1.0, 1.1).
+        top_db: (lowest, highest), a range in decibels, or None for no trimming. A random threshold
+            from this range is drawn for each recording in a train sequence. The start and end of
+            the recording are cut off where they are quieter than its loudest frame by more than the
+            threshold, as in `librosa.effects.trim`. This teaches a model to recognize clipped
+            digits, such as *six* without its soft end. (8, 40) helps models that read whole
+            recordings, but not streaming ones.
+        seed: int, the random seed for all choices.
+        data_dir: path of the folder with TFDS's data. None uses TFDS's default.
 
     Example (downloads the data):
 
@@ -58,30 +57,23 @@ def connected_digits(
         unseen = ka.data.connected_digits(0, 0, 500, speakers=["yweweler"])
     """
     if unknown := [name for name in speakers if name not in SPEAKERS]:
-        raise ValueError(f"There is no speaker {unknown[0]!r}: there are {', '.join(SPEAKERS)}.")
+        raise ValueError(f"speakers has {unknown[0]!r}: expected some of {', '.join(SPEAKERS)}.")
     if not speeds or not all(0.5 <= speed <= 2 for speed in speeds):
         raise ValueError(f"speeds={speeds!r}: expected numbers from 0.5 to 2, such as 0.9 and 1.1.")
     if top_db is not None:
         check_range(top_db)
-    recordings = _read(data_dir)
     parts = {"train": [], "dev": [], "test": []}
-    for speaker, digit, number, samples in recordings:
+    for speaker, digit, number, samples in _read(data_dir):
         if speaker in speakers:
             part = "test" if number in TEST else "dev" if number in DEV else "train"
             for speed in speeds if part == "train" else (1.0,):
                 parts[part].append((speaker, digit, change_speed(samples, speed)))
-    counts = {"train": num_train, "dev": num_dev, "test": num_test}
+    counts, joined = {"train": num_train, "dev": num_dev, "test": num_test}, {}
     seeds = np.random.SeedSequence(seed).spawn(3)
-    joined = {
-        part: join_digits(
-            parts[part],
-            count,
-            max_digits,
-            np.random.default_rng(one),
-            top_db=top_db if part == "train" else None,
-        )
-        for (part, count), one in zip(counts.items(), seeds, strict=True)
-    }
+    for (part, count), part_seed in zip(counts.items(), seeds, strict=True):
+        options = {"top_db": top_db if part == "train" else None}
+        generator = np.random.default_rng(part_seed)
+        joined[part] = join_digits(parts[part], count, max_digits, generator, **options)
     notes = (
         "strings are joined recordings of single digits, each string of one speaker: in test those "
         "numbered 0 to 4 of each speaker and digit, the test set of the authors, in dev 5 to 9",
@@ -98,17 +90,12 @@ def connected_digits(
 
 
 def spoken_numbers(*args, language="de", **keywords):
-    """Strings of spoken English digits, and the numbers that they are in words of another language.
+    """Make a `DataSet` of spoken English digits, with the number in words of another language.
 
-    For speech translation that has to reorder: `"seven two"` is *zweiundsiebzig*. The words are
-    those of `num2words`; zeros in front of a number are not written.
-
-    Args:
-        language: str, one that `num2words` knows.
-        *args, **keywords: those of `connected_digits`.
-
-    Returns:
-        A `DataSet` of `Recording`, with the digits as texts and the number as translation.
+    Use it to test speech translation that must reorder words: `"seven two"` becomes
+    *zweiundsiebzig*. The library `num2words` converts the number, without leading zeros, to words
+    of `language`, the `translation` of each `Recording`. All other arguments are passed to
+    `connected_digits`.
 
     Example (downloads the data):
 
@@ -125,13 +112,13 @@ def spoken_numbers(*args, language="de", **keywords):
 
 
 def make_number_namer(language):
-    """Return a function from digits in English, such as `"seven two"`, to that number in words."""
+    """Return a function from English digits (`"seven two"`) to the number 72 in `language`."""
     num2words = import_num2words("spoken_numbers")
     try:
         num2words(7, lang=language)
     except NotImplementedError as error:
         raise ValueError(
-            f"language={language!r}: num2words knows no such language; try 'de', 'fr' or 'es'."
+            f"language={language!r}: expected a language of num2words, such as 'de', 'fr' or 'es'."
         ) from error
 
     def name_number(text):
@@ -142,24 +129,25 @@ def make_number_namer(language):
 
 
 def check_range(top_db):
-    """Refuses what is not two numbers of decibels."""
+    """Raise a ValueError unless `top_db` is a pair (lowest, highest) with 0 < lowest <= highest."""
     pair = isinstance(top_db, list | tuple) and len(top_db) == 2
     if not pair or not 0 < top_db[0] <= top_db[1]:
         raise ValueError(
-            f"top_db={top_db!r}: expected two numbers of decibels, the lower one first, such as "
-            "(8, 40), or None."
+            f"top_db={top_db!r}: expected (lowest, highest) in decibels, such as (8, 40), or None."
         )
 
 
 def join_digits(recordings, count, max_digits, generator, top_db=None):
-    """Return `count` strings of digits, a list of `Recording`.
+    """Join recordings of single digits at random, and return `count` sequences as `Recording`s.
 
     Args:
         recordings: list of (speaker, digit, samples).
-        max_digits: int, of a string; each length is as likely.
-        generator: NumPy's, for speakers, lengths, recordings and the silence between them, which
-            lasts up to a tenth of a second.
-        top_db: (lowest, highest), or None, from which `trim` gets a number for each recording.
+        count: int, the number of sequences.
+        max_digits: int, the maximum number of digits. All lengths up to it are equally likely.
+        generator: a NumPy generator. It chooses speakers, lengths, recordings, and pauses of up to
+            a tenth of a second before, between and after the digits.
+        top_db: (lowest, highest), the range to draw the `top_db` of `trim` from for each recording.
+            None for no trimming.
     """
     by_speaker = {}
     for speaker, digit, samples in recordings:
@@ -183,10 +171,10 @@ def join_digits(recordings, count, max_digits, generator, top_db=None):
 
 
 def trim(samples, top_db):
-    """Samples (n,) without those before the first loud frame and after the last one.
+    """Return the samples (n,) from the first loud frame to the last loud one.
 
-    A frame of 20 ms, one of which begins every 10, is loud if it has at most `top_db` decibels less
-    power than the loudest (McFee et al., *librosa*, `effects.trim`).
+    Frames are 20 ms long and begin every 10 ms. A frame is loud if its power is at most `top_db`
+    decibels below that of the loudest frame (McFee et al., *librosa*, `effects.trim`).
     """
     size, stride = RATE // 50, RATE // 100
     padded = np.pad(samples, (0, size - 1))
@@ -196,7 +184,7 @@ def trim(samples, top_db):
 
 
 def change_speed(samples, speed):
-    """Samples (n,) as (round(n / speed),), resampled in the frequencies that both lengths hold."""
+    """Resample a recording to round(n / speed) samples, so that it plays `speed` times as fast."""
     if speed == 1:
         return samples
     length = round(len(samples) / speed)
@@ -205,11 +193,10 @@ def change_speed(samples, speed):
 
 
 def _read(data_dir):
-    """(speaker, digit, number, samples) of all single digits."""
+    """Yield (speaker, digit, index, samples) for each recording of a digit in `spoken_digit`."""
     tfds = import_tfds("connected_digits")
-    builder = prepare_builder(
-        tfds, find_tfds_builder(tfds, "spoken_digit", data_dir), "spoken_digit"
-    )
+    builder = find_tfds_builder(tfds, "spoken_digit", data_dir)
+    builder = prepare_builder(tfds, builder, "spoken_digit")
     for split in builder.info.splits:
         for example in tfds.as_numpy(builder.as_dataset(split=split)):
             name = example["audio/filename"].decode()

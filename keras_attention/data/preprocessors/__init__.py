@@ -1,1 +1,1 @@
-"""Preprocessors, one file for each task: examples to arrays of a model, and outputs to answers."""
+"""Preprocessors, one file for each task: examples to model inputs, and outputs to answers."""

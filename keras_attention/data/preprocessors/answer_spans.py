@@ -1,4 +1,4 @@
-"""A question and its context as windows of tokens, and answers as spans of them, and back."""
+"""Windows of a question and its context, and answers as spans of tokens."""
 
 import typing
 
@@ -6,11 +6,14 @@ import numpy as np
 
 
 class QuestionWindow(typing.NamedTuple):
-    """A question, and as much of its context as a model sees at once.
+    """A question, and the part of its context that fits into one row of a model's input.
 
-    `inputs` maps the names of a model's inputs to int32 arrays (T,), and `tokens` are the T words
-    or pieces. `begin` is the place of the context's first token that is here, which is number
-    `first` of all, and `count` says how many are here.
+    Attributes:
+        inputs: dict from the name of each model input to an int32 array (T,).
+        tokens: tuple of the T words or subwords in the row.
+        begin: int, the position in the row of the first token of the context.
+        first: int, the index of this token in the whole context.
+        count: int, the number of context tokens in the window.
     """
 
     inputs: dict
@@ -21,9 +24,10 @@ class QuestionWindow(typing.NamedTuple):
 
 
 class EncodedQuestion(typing.NamedTuple):
-    """The windows of a question, and the characters of each of the context's tokens.
+    """A question with a long context, as windows that a model can read.
 
-    `spans` is int (n, 2): where a token begins in the context, and where it has ended.
+    `windows` is a list of `QuestionWindow`. `spans` are int (n, 2): the index of the
+    first character of each context token, and the index after its last character.
     """
 
     windows: list
@@ -31,9 +35,10 @@ class EncodedQuestion(typing.NamedTuple):
 
 
 class Span(typing.NamedTuple):
-    """Characters `start` to `end` of a context, and what they get: the sum of two logits.
+    """An answer in a context, `context[start:end]`, with its score.
 
-    `start` is None where there is no answer.
+    `start` and `end` are None for "no answer". `score` is the sum of the start logit and the end
+    logit.
     """
 
     start: int | None
@@ -42,16 +47,10 @@ class Span(typing.NamedTuple):
 
 
 def cut_windows(length, room, stride):
-    """Return (first, count) of windows that see `length` tokens, `room` of them at a time.
+    """Divide `length` tokens into overlapping windows of up to `room` tokens.
 
-    Each begins `room - stride` tokens after the one before: `stride` of them are seen twice.
-
-    ```python
-    from keras_attention.data.preprocessors.answer_spans import cut_windows
-
-    assert cut_windows(10, room=6, stride=2) == [(0, 6), (4, 6)]
-    assert cut_windows(3, room=6, stride=2) == [(0, 3)]
-    ```
+    Return a list of (first token, number of tokens). Consecutive windows share `stride` tokens, or
+    half of `room` if that is less.
     """
     step = max(1, room - min(stride, room // 2))
     windows, first = [], 0
@@ -62,21 +61,19 @@ def cut_windows(length, room, stride):
 
 
 def locate_answer(spans, answer):
-    """Return (first, last), the numbers of the tokens that an `Answer` touches.
+    """Find the tokens that an `Answer` covers: return their indices (first, last), or None.
 
-    None where it does none.
-
-    Args:
-        spans: int (n, 2), the characters of each token.
+    `spans` are the (start, end) characters of all tokens in the context, int (n, 2).
     """
     touched = np.flatnonzero((spans[:, 0] < answer.end) & (spans[:, 1] > answer.start))
     return (int(touched[0]), int(touched[-1])) if len(touched) else None
 
 
 def place_in_window(window, tokens):
-    """Return (first, last) places in a window of tokens by their numbers.
+    """Convert two indices of tokens in the whole context to positions in a `QuestionWindow`.
 
-    None where it lacks one.
+    `tokens` and the result are pairs (first, last). The result is None if the window does not
+    contain both tokens.
     """
     first, last = (number - window.first for number in tokens)
     if first < 0 or last >= window.count:
@@ -85,18 +82,19 @@ def place_in_window(window, tokens):
 
 
 def search_span(start_logits, end_logits, encoded, *, maximum_answer, no_answer=False):
-    """Return the best span of all windows of a question, and what else could have been.
+    """Find the answer with the highest score in all windows of a question.
 
     Args:
         start_logits, end_logits: lists of arrays (T,), one for each window.
-        encoded: `EncodedQuestion`.
-        maximum_answer: int, the tokens of an answer at most.
-        no_answer: bool, whether the first place of each window stands for no answer. That has the
-            lowest of the windows' scores: one that sees no answer says little about the others.
+        encoded: `EncodedQuestion`, the windows of the question.
+        maximum_answer: int, the maximum number of tokens in an answer.
+        no_answer: bool, whether the first position of each window stands for "no answer". The score
+            of "no answer" is then the lowest in any window, because a window without the answer
+            says little about the other windows.
 
     Returns:
-        (`Span`, the best one; the score of no answer, or None; the logarithm of the sum of e to the
-        power of all scores). Of spans with the same score it is the first.
+        (best, null, total): the `Span` with the highest score (the first of equals), the score of
+        "no answer" or None, and the logarithm of the sum of exp(score) over all answers.
     """
     best, every, nothing = None, [], []
     for start, end, window in zip(start_logits, end_logits, encoded.windows, strict=True):
@@ -107,11 +105,8 @@ def search_span(start_logits, end_logits, encoded, *, maximum_answer, no_answer=
         every.append(scores.ravel())
         i, j = divmod(int(scores.argmax()), window.count)
         if best is None or scores[i, j] > best.score:
-            start_of, end_of = (
-                encoded.spans[window.first + i, 0],
-                encoded.spans[window.first + j, 1],
-            )
-            best = Span(int(start_of), int(end_of), float(scores[i, j]))
+            spans = encoded.spans[window.first :]
+            best = Span(int(spans[i, 0]), int(spans[j, 1]), float(scores[i, j]))
         nothing.append(float(start[0]) + float(end[0]))
     null = min(nothing) if no_answer else None
     every = np.concatenate([*every, *([[null]] if no_answer else [])])

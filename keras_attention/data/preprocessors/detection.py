@@ -1,28 +1,26 @@
-"""`DetectionPreprocessor`: pictures of any size to the inputs of a detector."""
+"""`DetectionPreprocessor`: converts images of any size to the inputs of a detector."""
 
 import dataclasses
 
 import numpy as np
 
-from keras_attention.data.columns import Columns
+from keras_attention.data.columns import Columns, pad_rows
 from keras_attention.data.preprocessors.image import ImagePreprocessor
 
 
 @dataclasses.dataclass(frozen=True)
 class DetectionPreprocessor(ImagePreprocessor):
-    """Turns pictures into the inputs of `ka.models.object_detector`.
+    """Converts images to the inputs of `ka.models.object_detector`.
 
-    Pictures are stretched to the model's size, so that boxes as shares of its sides are shares of
-    the picture's sides.
+    Call the object on a list of images to get float32 (B, height, width, channels) from 0 to 1. An
+    image is a path, the bytes of a file, or an array (H, W, C) of any size, uint8 or floats from 0
+    to 1. Images are stretched to one size, so boxes keep their relative positions.
 
     Args:
-        labels: `Labels`, or their names.
-        image_size: int or (height, width) in pixels, to which a picture is resized.
-        channels: int, 1 for grey or 3 for RGB.
-        resizing: `Resizing` without a size: its interpolation.
-
-    Calling it on a list of paths, of bytes of files, or of arrays (H, W, C) of any size, uint8 or
-    floats from 0 to 1, gives float32 (B, height, width, channels) from 0 to 1.
+        labels: `Labels`, or the names of the classes.
+        image_size: int or (height, width) in pixels.
+        channels: int, 1 for grayscale or 3 for RGB.
+        resizing: `Resizing` that sets the interpolation. Its `size` must be None.
 
     ```python
     import numpy as np
@@ -38,42 +36,36 @@ class DetectionPreprocessor(ImagePreprocessor):
         super().__post_init__()
         if self.resizing.size is not None:
             raise ValueError(
-                f"DetectionPreprocessor(resizing={self.resizing}): boxes want whole pictures; give "
-                "a Resizing without size."
+                f"DetectionPreprocessor(resizing={self.resizing}): boxes need whole images. "
+                "Give a Resizing without size."
             )
 
     def columns(self, examples):
-        """Return `Columns` of a list of `BoxedImage`, for `ka.data.batches`. Crowds are left out.
+        """Convert a list of `BoxedImage` to `Columns`, which `ka.data.batches` reads.
 
-        Labels are a dict of `"labels"`, int32 (B, M), -1 where there is no object, and `"boxes"`,
-        float32 (B, M, 4), middle, width and height (cx, cy, w, h) as shares of the picture's sides.
+        Labels are a dict. `"labels"` are the class ids, int32 (B, M), and -1 after the last object.
+        `"boxes"` are float32 (B, M, 4): center x, center y, width and height, as fractions of the
+        image's width and height. Boxes of crowds (many objects in one box) are left out.
         """
         images = self.compute_images([example.image for example in examples])
-        numbers, boxes = pad_objects(examples, self.labels.names)
+        numbers, boxes = pad_objects(examples, self.labels)
         return Columns(images, {"labels": numbers, "boxes": boxes}, count=len(examples))
 
     def _read(self, picture):
         return self.read(picture)[0]
 
 
-def pad_objects(examples, names):
-    """int32 labels (n, M), -1 where there is no object, and float32 boxes (n, M, 4) as shares.
+def pad_objects(examples, labels):
+    """Return padded class ids (B, M) and boxes (B, M, 4) of a list of `BoxedImage`.
 
-    Args:
-        examples: list of `BoxedImage`.
-        names: of the classes.
+    `labels` are `Labels`. M is the greatest number of objects in one image. Boxes are
+    (center x, center y, width, height), as fractions of the image's width and height.
     """
-    ids = {name: k for k, name in enumerate(names)}
-    objects_of_each = [[(x, box) for x, box, crowd in e.objects() if not crowd] for e in examples]
-    most = max(1, *map(len, objects_of_each))
-    labels = np.full((len(examples), most), -1, "int32")
-    boxes = np.zeros((len(examples), most, 4), "float32")
-    for i, (example, objects) in enumerate(zip(examples, objects_of_each, strict=True)):
-        height, width = example.size
-        for k, (name, box) in enumerate(objects):
-            if name not in ids:
-                raise ValueError(f"The label {name!r} is none of the model's: {', '.join(ids)}.")
-            left, top, right, bottom = np.array(box) / [width, height, width, height]
-            labels[i, k] = ids[name]
-            boxes[i, k] = (left + right) / 2, (top + bottom) / 2, right - left, bottom - top
-    return labels, boxes
+    rows, boxes = [], []
+    for example in examples:
+        objects = [(label, box) for label, box, crowd in example.objects() if not crowd]
+        rows.append(labels.ids([label for label, _ in objects]))
+        corners = np.array([box for _, box in objects], "float64").reshape(-1, 2, 2)
+        first, last = np.moveaxis(corners / example.size[::-1], 1, 0)
+        boxes.append(np.concatenate([(first + last) / 2, last - first], axis=1))
+    return pad_rows(rows, -1, least=1), pad_rows(boxes, least=1, shape=(4,), dtype="float32")

@@ -1,27 +1,31 @@
-"""Changes of pictures that take their boxes with them: mirrored, cut out, lighter or darker."""
+"""Random augmentation of images with boxes: flips, crops, brightness and contrast."""
 
 from keras_attention.files.extras import import_tensorflow
 
-LEAST = 0.3  # of an object that must be left of it in a part of its picture
+LEAST = 0.3  # minimum visible share of an object that is kept
 
 
 def detection_augmentation(flip=True, vertical_flip=False, crop=0.3, brightness=0.2, contrast=0.2):
-    """Return a function that changes pictures and their boxes at random, for `ka.data.batches`.
+    """Return a function that augments images and their boxes at random, for `ka.data.batches`.
 
-    A part of the picture is cut out and enlarged to its size, so that objects get larger and other
-    shapes; an object of which less than 0.3 is left is none any more. Keras's own layers move boxes
-    where they mirror or zoom, but keep slivers at the edges as objects.
+    A random part of each image is cut out and enlarged to the size of the image. An object is
+    dropped if less than 0.3 of its area remains visible. Keras's own layers would keep slivers at
+    the edges as objects.
 
     Args:
-        flip: bool, whether half of the pictures are mirrored left to right.
-        vertical_flip: bool, the same of top to bottom: right under a microscope.
-        crop: float, the most of each side that is cut off, as a share of it; 0 for none.
-        brightness: float, how much may be added to all pixels or taken from them.
-        contrast: float, by how much differences to the mean may grow or shrink, as a share of them.
+        flip: bool, whether to flip half of the images horizontally.
+        vertical_flip: bool, whether to flip half of the images vertically. Useful for microscopy,
+            for example.
+        crop: float, the maximum share of the height and of the width that is cut off. 0 disables
+            cropping.
+        brightness: float, the maximum value that is added to all pixels or subtracted from them.
+        contrast: float, the maximum relative change in contrast, that is, in each pixel's
+            difference from the mean.
 
     Returns:
-        A function of images, float32 (B, H, W, C) from 0 to 1, labels as those of
-        `ka.data.batches`, and a seed, int32 (2,), that gives images and labels.
+        A function of (images, labels, seed) that returns (images, labels). Images are float32 (B,
+        H, W, C) from 0 to 1. Labels are a dict as in `DetectionPreprocessor.columns`. The seed is
+        int32 (2,).
 
     ```python
     import numpy as np
@@ -62,33 +66,37 @@ def detection_augmentation(flip=True, vertical_flip=False, crop=0.3, brightness=
 
 
 def _cut_out(tf, images, begin, sides, mirrored):
-    """Return the parts of `images`, enlarged to their size.
+    """Cut out a part of each image, and enlarge the part to the size of the image.
 
-    `begin` and `sides` (B, 2) as shares.
+    `begin` and `sides`, (B, 2), are the top left corner and the size of the part, as shares of
+    (height, width). `mirrored` is bool (B, 2), whether to flip vertically and horizontally.
     """
     size = tuple(images.shape[1:3])
     pixels = tf.constant(size, "float32")
-    # The middles of the first and of the last new pixel, counted in middles of old ones.
+    # The centers of the first and the last new pixel, in units of old pixels.
     first = (begin + 0.5 * sides / pixels) * pixels - 0.5
     last = (begin + sides - 0.5 * sides / pixels) * pixels - 0.5
     first, last = tf.where(mirrored, last, first), tf.where(mirrored, first, last)
     corners = tf.concat([first, last], axis=1) / tf.tile(tf.maximum(pixels - 1.0, 1.0), [2])
-    corners = tf.clip_by_value(corners, 0.0, 1.0)  # half a pixel out of the picture is black
+    corners = tf.clip_by_value(corners, 0.0, 1.0)  # areas outside the image would be black
     return tf.image.crop_and_resize(images, corners, tf.range(tf.shape(images)[0]), size)
 
 
 def _move(tf, labels, begin, sides, mirrored):
-    """Return the labels in those parts."""
+    """Move boxes as `_cut_out` moves pixels, and return the new `labels`, a dict.
+
+    Objects that become invisible get the label -1. The other arguments are those of `_cut_out`.
+    """
     boxes, numbers = labels["boxes"], labels["labels"]
     begin, sides = begin[:, None, ::-1], sides[:, None, ::-1]  # (B, 1, 2): x, y
     first = (boxes[..., :2] - boxes[..., 2:] / 2 - begin) / sides
     last = (boxes[..., :2] + boxes[..., 2:] / 2 - begin) / sides
     whole = tf.reduce_prod(last - first, axis=-1)
     first, last = tf.clip_by_value(first, 0.0, 1.0), tf.clip_by_value(last, 0.0, 1.0)
-    left = tf.reduce_prod(last - first, axis=-1)
+    visible = tf.reduce_prod(last - first, axis=-1)
     turned = mirrored[:, None, ::-1]
     first, last = tf.where(turned, 1.0 - last, first), tf.where(turned, 1.0 - first, last)
-    is_object = tf.logical_and(numbers >= 0, left >= LEAST * whole)
+    is_object = tf.logical_and(numbers >= 0, visible >= LEAST * whole)
     moved = tf.concat([(first + last) / 2, last - first], axis=-1)
     return {
         "labels": tf.where(is_object, numbers, -1),

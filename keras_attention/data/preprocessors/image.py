@@ -1,4 +1,4 @@
-"""`ImagePreprocessor`: pictures to the inputs of a classifier."""
+"""`ImagePreprocessor`: converts images to the inputs of a classifier."""
 
 import dataclasses
 import pathlib
@@ -13,16 +13,16 @@ from keras_attention.data.tokenizers.vocabulary import Labels
 
 @dataclasses.dataclass(frozen=True)
 class ImagePreprocessor(PictureOwner):
-    """Turns pictures into the inputs of `ka.models.vision_transformer`.
+    """Converts images to the inputs of `ka.models.vision_transformer`.
+
+    Call the object on a list of images to get float32 (B, height, width, channels) from 0 to 1. An
+    image is a path, or an array (height, width, channels), uint8 or floats from 0 to 1.
 
     Args:
-        labels: `Labels`, or their names.
-        image_size: int or (height, width) in pixels, to which a picture is resized.
-        channels: int, 1 for grey or 3 for RGB.
-        resizing: `Resizing`, how picture files become of this size.
-
-    Calling it on a list of paths, or of arrays (H, W, C), uint8 or floats from 0 to 1, gives
-    float32 (B, height, width, channels) from 0 to 1.
+        labels: `Labels`, or the names of the classes.
+        image_size: int or (height, width) in pixels.
+        channels: int, 1 for grayscale or 3 for RGB.
+        resizing: `Resizing` that resizes image files to `image_size`.
 
     ```python
     import numpy as np
@@ -40,12 +40,12 @@ class ImagePreprocessor(PictureOwner):
     resizing: Resizing = Resizing()
 
     def __post_init__(self):
-        self.check_labels()
+        object.__setattr__(self, "labels", Labels.of(self.labels))
         self.check_sizes()
         self.resizing.check_image_size(self.image_size)
 
     def __call__(self, pictures, invert=False):
-        """Pictures as the model takes them; `invert` swaps black and white."""
+        """Convert a list of images to model inputs. `invert` swaps black and white."""
         pixels = np.stack([self._read(picture) for picture in pictures])
         return 1.0 - pixels if invert else pixels
 
@@ -55,7 +55,6 @@ class ImagePreprocessor(PictureOwner):
         pixels = np.asarray(picture)
         if pixels.shape != self.image_shape:
             raise ValueError(
-                f"A picture of shape {pixels.shape}: expected {self.image_shape}, or the path of a "
-                "file, which is resized."
+                f"An image of shape {pixels.shape}: expected {self.image_shape}, or an image file."
             )
         return scale_pixels(pixels)

@@ -1,4 +1,4 @@
-"""`ImageTextPreprocessor`: pictures to the inputs of an encoder-decoder, and its ids to texts."""
+"""`ImageTextPreprocessor`: converts images to the inputs of an encoder-decoder, and ids to text."""
 
 import dataclasses
 
@@ -14,16 +14,16 @@ from keras_attention.data.tokenizers.subwords import Subwords
 
 @dataclasses.dataclass(frozen=True)
 class ImageTextPreprocessor(TargetTexts, PictureOwner):
-    """Turns pictures into the inputs of `ka.models.image_to_sequence`, texts into ids and back.
+    """Converts images and captions to the inputs of `ka.models.image_to_sequence`, and ids to text.
+
+    Call the object on a list of images to get a dict with the model input `"images"`. An image
+    is a path, the bytes of a file, or an array (H, W, C) of any size, uint8 or floats from 0 to 1.
 
     Args:
-        target: `Characters`, `Words` or `Subwords`, of what the model writes.
-        image_size: int or (height, width) in pixels, to which a picture is resized.
-        channels: int, 1 for grey or 3 for RGB.
-        resizing: `Resizing`, how pictures become of this size.
-
-    Calling it on a list of paths, of bytes of files, or of arrays (H, W, C) of any size, uint8 or
-    floats from 0 to 1, gives `"images"` float32 (B, height, width, channels) from 0 to 1.
+        target: `Characters`, `Words` or `Subwords`, the tokenizer of the model's output.
+        image_size: int or (height, width) in pixels.
+        channels: int, 1 for grayscale or 3 for RGB.
+        resizing: `Resizing` that resizes images to `image_size`.
 
     ```python
     import numpy as np
@@ -50,11 +50,12 @@ class ImageTextPreprocessor(TargetTexts, PictureOwner):
         return {"images": np.stack([self.read(picture)[0] for picture in pictures])}
 
     def columns(self, examples):
-        """Return `Columns` of a list of `CaptionedImage`, each picture with each of its texts.
+        """Convert a list of `CaptionedImage` to `Columns`, which `ka.data.batches` reads.
 
-        Inputs are `"images"`, float32 (B, H, W, C) from 0 to 1, and `"target_ids"`, int32 (B, U),
-        from BEGIN on. Labels are int32 (B, U), the token that follows, -1 at padding. U is that of
-        the longest text of all.
+        Each caption of an image is a row of its own. Inputs are `"images"`, float32 (B, H, W, C)
+        from 0 to 1, and `"target_ids"`, int32 (B, U), which start with the begin id. Labels are
+        int32 (B, U), the next ids, and -1 at padding. U is the length of the longest caption in
+        the whole list.
         """
         pairs = [(k, text) for k, example in enumerate(examples) for text in example.texts]
         pictures = [example.image for example in examples]

@@ -1,4 +1,4 @@
-"""`MaskedLMPreprocessor`: texts with `[MASK]` to the inputs of a model, and logits to tokens."""
+"""`MaskedLMPreprocessor`: converts text with `[MASK]` to model inputs, and logits to tokens."""
 
 import dataclasses
 
@@ -16,17 +16,17 @@ from keras_attention.files.io import number_errors
 
 @dataclasses.dataclass(frozen=True)
 class MaskedLMPreprocessor(TokenizerOwner):
-    """Turns texts into the inputs of `ka.models.masked_language_model`, in NumPy.
+    """Converts strings to the inputs of `ka.models.masked_language_model`, in NumPy.
+
+    Call the object on a list of strings to get the token ids, int32 (B, T), padded at the end. If
+    the model reads segment ids, the result is a dict with `"token_ids"` and `"segment_ids"`.
+    `[MASK]` in a string is converted to the tokenizer's own mask token.
 
     Args:
-        tokenizer: `Characters` or `Subwords` with a `[MASK]`, built with `mask_token=True`; or a
-            `PretrainedTokenizer` with a mask, such as BERT's `[MASK]` or RoBERTa's `<mask>`.
-        maximum_length: int, the most tokens of a text, special ones included: as many as the model
-            was trained on at once.
-
-    Calling it on a list of texts gives the token ids int32 (B, T), with padding after the end of a
-    text, or a dict with `"segment_ids"`, too. `[MASK]` in a text is the tokenizer's own mask,
-    however that is spelt.
+        tokenizer: `Characters` or `Subwords` built with `mask_token=True`, or a
+            `PretrainedTokenizer` with a mask token, such as BERT's `[MASK]` or RoBERTa's `<mask>`.
+        maximum_length: int, the maximum number of tokens in a string, including special tokens. Use
+            the same value as in training.
 
     ```python
     import numpy as np
@@ -53,35 +53,33 @@ class MaskedLMPreprocessor(TokenizerOwner):
             mend = "" if self.is_pretrained else ": build it with mask_token=True"
             raise ValueError(f"MaskedLMPreprocessor: {self.tokenizer!r} has no [MASK]{mend}.")
         self.check_padding()
-        check_whole_number(
-            "MaskedLMPreprocessor", "maximum_length", self.maximum_length, most=MOST_TOKENS
-        )
+        name, length = "MaskedLMPreprocessor", self.maximum_length
+        check_whole_number(name, "maximum_length", length, most=MOST_TOKENS)
 
     def __call__(self, texts, sequence_length=None):
-        """Return the model's inputs for a batch of texts.
+        """Convert a list of strings to model inputs, padded to `sequence_length` tokens.
 
-        Args:
-            texts: list of str.
-            sequence_length: int T, pads to that length; None pads to the longest text.
-
-        Raises:
-            ValueError: a text holds no token, or more than `maximum_length` or `sequence_length`.
+        If `sequence_length` is None, the longest string determines the length. Raise a ValueError
+        if a string is empty or has more than `maximum_length` or `sequence_length` tokens.
         """
         texts = check_texts("MaskedLMPreprocessor", texts)
         rows = list(number_errors("Text", texts, self.ids))
         return self.as_inputs(pad_rows(rows, self.padding_id, sequence_length))
 
     def encode_plain(self, text):
-        """int32 ids (T,) of a text of any length, without special tokens around it."""
+        """Return the int32 ids (T,) of a string of any length, without adding special tokens."""
         text = text.replace(MASK_TOKEN, self.tokenizer.mask_token)
         return np.array(self.tokenizer.encode_plain(text), "int32")
 
     def ids(self, text):
-        """int32 ids (T,) of one text, as the model takes them."""
+        """Return the int32 ids (T,) of one string, with special tokens.
+
+        Raise a ValueError if the string is empty or too long.
+        """
         before, after = self.tokenizer.around
         ids = np.array([*before, *self.encode_plain(text), *after], "int32")
         if not len(ids):
-            raise ValueError(f"{text!r} holds no token.")
+            raise ValueError(f"{text!r} has no token: expected one or more.")
         if len(ids) > self.maximum_length:
             raise ValueError(
                 f"The text has {len(ids)} tokens, over this model's limit of "
@@ -90,17 +88,17 @@ class MaskedLMPreprocessor(TokenizerOwner):
         return ids
 
     def candidates(self, ids, logits, top=5):
-        """Return the likeliest tokens of every `[MASK]`.
+        """Return the most probable tokens for every `[MASK]`.
 
         Args:
-            ids: what the model was given, int32 (B, T), or a dict with them.
-            logits: float (B, T, tokens), what it gave.
-            top: int, how many tokens of each.
+            ids: the model's inputs, int32 (B, T), or the dict with `"token_ids"`.
+            logits: float (B, T, vocabulary size), the model's outputs.
+            top: int, the number of candidates for each mask.
 
         Returns:
-            For each text a list with an entry for each `[MASK]` in it: a list of dicts, the
-            likeliest first, with `"token"`, as it is to be read, and its `"probability"`. Padding,
-            unknown and the like are no candidates.
+            A list with a list for each string, which has an entry for each mask in the string. The
+            entry is a list of candidates, the most probable first. A candidate is a dict with the
+            `"token"` in readable form and its `"probability"`. Special tokens are never candidates.
         """
         top = check_whole_number("candidates", "top", top)
         ids = np.asarray(ids["token_ids"] if isinstance(ids, dict) else ids)
@@ -116,15 +114,11 @@ class MaskedLMPreprocessor(TokenizerOwner):
         shares = np.exp(logits - logits.max())
         shares /= shares.sum()
         best = [int(i) for i in np.argsort(-shares, kind="stable")[:top] if shares[i] > 0]
-        names = self.tokenizer.name_tokens(best)
-        return [
-            {"token": name, "probability": float(shares[i])}
-            for name, i in zip(names, best, strict=True)
-        ]
+        names = zip(self.tokenizer.name_tokens(best), best, strict=True)
+        return [{"token": name, "probability": float(shares[i])} for name, i in names]
 
     def config(self):
-        """Return the entry in the manifest: all that an app needs to repeat the preprocessing."""
-        return self.describe_tokenizer() | {
+        return super().config() | {
             "maximum_length": self.maximum_length,
             "mask_token": self.tokenizer.mask_token,
             "mask_token_id": self.tokenizer.mask_token_id,
@@ -132,6 +126,6 @@ class MaskedLMPreprocessor(TokenizerOwner):
 
     @classmethod
     def load(cls, folder):
-        """Reads what `save` wrote."""
+        """Load a preprocessor from the files that `save` wrote into `folder`."""
         config, tokenizer = cls.load_tokenizer(folder)
         return cls(tokenizer, config.whole("maximum_length", most=MOST_TOKENS))

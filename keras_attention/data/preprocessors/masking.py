@@ -1,8 +1,8 @@
-"""`MaskedWindows`: windows of running text in which some tokens are hidden.
+"""`MaskedWindows`: windows of running text with masked tokens.
 
-KerasHub's `MaskedLMMaskGenerator` is not used: it takes no seed, so that no run can be repeated and
-no score compared, it puts padding and the other special tokens among the random ones, and it gives
-positions, where our losses take labels of every place.
+KerasHub's `MaskedLMMaskGenerator` is not used here. It has no seed, may replace tokens by special
+tokens, and returns only the masked positions, whereas the losses in this package expect a label for
+every position.
 """
 
 import dataclasses
@@ -22,28 +22,28 @@ OWNER = "MaskedWindows"
 
 @dataclasses.dataclass(eq=False)
 class MaskedWindows:
-    """Windows of running text in which some tokens are hidden, to train a masked language model.
+    """Windows of running text with masked tokens, for training a masked language model.
 
-    In every window a share of the tokens is selected (Devlin et al., 2019, section 3.1). Most of
-    these become `[MASK]`, some another token, drawn from all that are not special, and some stay as
-    they are; the label of a selected token is the token that was there. What is selected is drawn
-    anew for every batch (Liu et al., 2019, section 4.1: *dynamic masking*).
+    A share of the tokens in each window is selected (Devlin et al., 2019, section 3.1). Most of the
+    selected tokens become `[MASK]`, some become a random ordinary token, and the rest stay
+    unchanged. Labels are the original ids of the selected tokens, and -1 elsewhere. In training,
+    the selection differs in every batch (Liu et al., 2019, section 4.1: *dynamic masking*). Batches
+    are int32 ids and labels, (B, T) each.
 
     Args:
-        tokens: ints (L,), a text such as `tokenizer.encode([text])[0]`.
-        window_length: int T, the tokens that a model sees at once.
-        tokenizer: `Characters` or `Subwords` with a `[MASK]`, built with `mask_token=True`; or a
-            `PretrainedTokenizer` with one, whose special tokens stand around every window. Then
-            `tokens` are those of `tokenizer.encode_plain(text)`.
-        steps: int, how many batches of windows at random places make an epoch: for training. None
-            for windows one after another, in which every pass hides the same tokens: for scoring.
-            What the last window lacks is padding then.
-        mask_selection_rate: float, the share of tokens that are selected, rounded, but at least one
-            of each window.
-        mask_token_rate, random_token_rate: float, the shares of these that become `[MASK]` and
-            another token.
-
-    Batches are int32 ids and labels (B, T), labels -1 where no token was selected.
+        tokens: ints (L,), the ids of the whole text, such as `tokenizer.encode([text])[0]`. For a
+            `PretrainedTokenizer`, use `tokenizer.encode_plain(text)`.
+        window_length: int T, the number of tokens in a window, including special tokens.
+        tokenizer: `Characters` or `Subwords` built with `mask_token=True`, or a
+            `PretrainedTokenizer` with a mask token, whose special tokens are then added around
+            every window.
+        steps: int, the number of batches in an epoch, with windows at random positions, for
+            training. None means consecutive windows with the same masks in every pass, for
+            evaluation. The last window is then padded.
+        mask_selection_rate: float, the share of tokens to select. At least one token is selected in
+            each window.
+        mask_token_rate, random_token_rate: float, the shares of the selected tokens that become
+            `[MASK]`, or a random token.
 
     ```python
     import numpy as np
@@ -72,16 +72,18 @@ class MaskedWindows:
     def __post_init__(self):
         self.tokens = check_tokens(OWNER, self.tokens)
         check_whole_number(OWNER, "window_length", self.window_length)
-        names = ("mask_selection_rate", "mask_token_rate", "random_token_rate")
-        _check_rates(**{name: getattr(self, name) for name in names})
-        self.mask_token_id = _find_mask_token(self.tokenizer)
-        special = self.tokenizer.special_ids
-        self.special, self.around = special, self.tokenizer.around
+        self._check_rates()
+        self.mask_token_id = self.tokenizer.mask_token_id
+        if self.mask_token_id is None:
+            raise ValueError(
+                f"{OWNER}: {self.tokenizer!r} has no [MASK]: build it with mask_token=True."
+            )
+        self.special, self.around = self.tokenizer.special_ids, self.tokenizer.around
         self.padding_id = self.tokenizer.padding_id or 0
         self.text_length = self.window_length - sum(map(len, self.around))
         if self.text_length < 1:
             raise ValueError(
-                f"{OWNER}(window_length={self.window_length}): special tokens leave no room for a "
+                f"{OWNER}(window_length={self.window_length}): too short for special tokens and "
                 "text."
             )
         if self.steps is None:
@@ -93,12 +95,27 @@ class MaskedWindows:
                 f"{self.window_length}. Choose a smaller window_length."
             )
 
+    def _check_rates(self):
+        for name in ("mask_selection_rate", "mask_token_rate", "random_token_rate"):
+            rate = getattr(self, name)
+            if not 0 <= rate <= 1 or (name == "mask_selection_rate" and not rate):
+                raise ValueError(f"{OWNER}({name}={rate!r}): expected a share, from 0 to 1.")
+        if self.mask_token_rate + self.random_token_rate > 1 + 1e-9:
+            raise ValueError(
+                f"{OWNER}: mask_token_rate={self.mask_token_rate} and random_token_rate="
+                f"{self.random_token_rate} are shares of the selected tokens: their sum is at "
+                "most 1."
+            )
+
     def __len__(self):
-        """Return how many windows there are in order, or batches of those at random places."""
+        """Return the number of batches in an epoch.
+
+        If `steps` is None, it is the number of windows.
+        """
         return self.steps or -(-len(self.tokens) // self.text_length)
 
     def columns(self):
-        """Return `Columns`, whose masks are drawn."""
+        """Return `Columns` for `ka.data.batches`. They compute masks for every batch."""
         return Columns(draw=self._draw)
 
     def _draw(self, tf, batch_size, seed, drop_remainder):
@@ -129,7 +146,7 @@ class MaskedWindows:
             windows = tf.data.Dataset.from_tensor_slices(windows)
             windows = windows.batch(batch_size, drop_remainder=drop_remainder)
             check_batches(len(windows))
-            # Four numbers seed a batch: its masks stay as they are.
+            # Four numbers seed a batch, the same ones in every pass.
             seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=False).batch(4)
             return tf.data.Dataset.zip(windows, seeds).map(hide).prefetch(2)
         num_starts = len(self.tokens) - self.text_length + 1
@@ -143,43 +160,19 @@ class MaskedWindows:
             windows = tf.gather(text, begins + offsets)
             return hide(tf.concat([before, windows, after], axis=1), seeds[2:])
 
-        # Six numbers seed a batch; every pass over the data set draws new ones.
+        # Six numbers seed a batch. Every pass over the dataset draws new ones.
         seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).batch(6)
         return seeds.take(self.steps).map(cut).prefetch(2)
 
 
 def select_tokens(tf, eligible, rate, seed):
-    """bool (B, T): in each row the share `rate` of the eligible tokens, at least one.
+    """Select a random share `rate` of the tokens that may be masked, at least one in each row.
 
-    Args:
-        eligible: bool (B, T).
-        rate: float.
-        seed: ints (2,).
+    `eligible` (which tokens may be masked) and the result are bool (B, T). `seed` is int32 (2,),
+    and `tf` the module tensorflow.
     """
     draw = tf.where(eligible, tf.random.stateless_uniform(tf.shape(eligible), seed), 2.0)
     rank = tf.argsort(tf.argsort(draw, axis=-1), axis=-1)
     num_eligible = tf.reduce_sum(tf.cast(eligible, "float32"), axis=-1, keepdims=True)
     count = tf.maximum(tf.cast(tf.round(rate * num_eligible), "int32"), 1)
     return (rank < count) & eligible
-
-
-def _find_mask_token(tokenizer):
-    """Return the id of `[MASK]`, or an error that says how to get one."""
-    if (mask_token_id := tokenizer.mask_token_id) is None:
-        raise ValueError(
-            f"{OWNER}: {tokenizer!r} has no [MASK]: build it with mask_token=True, as "
-            "ka.data.Subwords.build(texts, vocabulary_size, mask_token=True)."
-        )
-    return mask_token_id
-
-
-def _check_rates(**rates):
-    for name, rate in rates.items():
-        if not 0 <= rate <= 1 or (name == "mask_selection_rate" and not rate):
-            raise ValueError(f"{OWNER}({name}={rate!r}): expected a share, from 0 to 1.")
-    if rates["mask_token_rate"] + rates["random_token_rate"] > 1 + 1e-9:
-        raise ValueError(
-            f"{OWNER}: mask_token_rate={rates['mask_token_rate']} and "
-            f"random_token_rate={rates['random_token_rate']} are shares of the selected tokens: "
-            "together they are at most 1."
-        )

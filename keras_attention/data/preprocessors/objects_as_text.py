@@ -1,4 +1,4 @@
-"""Objects as text, and text as objects: a box is four words and its class one (Pix2Seq)."""
+"""Objects in an image as text and back: four words for a box and one for its class (Pix2Seq)."""
 
 import re
 
@@ -6,25 +6,24 @@ import numpy as np
 
 from keras_attention.core.checks import check_whole_number
 
-BINS = 100  # places along a side
+BINS = 100  # positions along a side
 MOST_BINS = 1 << 16
 _PLACE = re.compile(r"<(\d{1,6})>")
 
 
 def describe_objects(example, bins=BINS, *, seed=None):
-    """Return the objects of a picture as a text, `"<top> <left> <bottom> <right> class"` for each.
+    """Write the objects in an image as text, `"<top> <left> <bottom> <right> class"` for each.
 
-    (Chen et al., 2022, *Pix2Seq*, section 2.1.) Places are shares of the picture's sides, rounded
-    to one of `bins` numbers. Spaces in the name of a class become `_`. Crowds are left out.
+    A model can then detect objects by generating text (Chen et al., 2022, *Pix2Seq*, section 2.1).
+    Each coordinate is divided by the image height or width, and rounded to an int below `bins`.
+    Spaces in the name of a class are replaced by `_`. Boxes of crowds are left out. The text is
+    empty if the image has no objects.
 
     Args:
         example: `BoxedImage`.
-        bins: int, places along a side.
-        seed: int, of the order of the objects, which the paper draws anew for each picture; None is
-            from top to bottom, and from left to right.
-
-    Returns:
-        str, empty where there is no object.
+        bins: int, the number of positions along a side.
+        seed: int, for a random order of the objects. The paper uses a different random order for
+            each image. None sorts the objects from top to bottom, then from left to right.
 
     ```python
     import numpy as np
@@ -55,28 +54,24 @@ def describe_objects(example, bins=BINS, *, seed=None):
 
 
 def find_objects(text, size, labels, bins=BINS):
-    """Return the objects that a text of `describe_objects`, or a model that learnt from them,
-    names.
+    """Convert a text in the format of `describe_objects` to a list of objects.
 
-    What is no object is skipped: words in a wrong order, unknown classes, boxes without area.
+    An object is a tuple (label, score, box), as `ka.training.score_boxes` expects. The score is
+    always 1.0. A box is (x0, y0, x1, y1) in pixels of the image. Words in the wrong order, unknown
+    classes and boxes without area are skipped.
 
     Args:
-        text: str.
-        size: (height, width) of the picture.
-        labels: names of the classes.
-        bins: int, as they were written with.
-
-    Returns:
-        list of (label, score, box): a score is 1.0, for a text has none, and a box is
-        (x0, y0, x1, y1) in the picture's pixels. So `ka.training.score_boxes` takes them.
+        text: str, the text, such as the output of a model.
+        size: (height, width) of the image.
+        labels: the names of the classes.
+        bins: int, the number of positions along a side.
     """
     names = {_join_words(label): label for label in labels}
     height, width = size
-    words = text.split()
     objects, corners = [], []
-    for word in words:
-        if place := _PLACE.fullmatch(word):
-            corners.append(min(int(place[1]), bins - 1))
+    for word in text.split():
+        if match := _PLACE.fullmatch(word):
+            corners.append(min(int(match[1]), bins - 1))
             continue
         if len(corners) == 4 and word in names:
             top, left, bottom, right = np.array(corners) / (bins - 1) * ([height, width] * 2)
@@ -87,12 +82,12 @@ def find_objects(text, size, labels, bins=BINS):
 
 
 def check_class_names(labels):
-    """Refuses classes that a text could not tell apart, or from places."""
+    """Raise a ValueError if any of `labels` is ambiguous in the format of `describe_objects`."""
     words = {}
     for label in labels:
         word = _join_words(label)
         if _PLACE.fullmatch(word):
-            raise ValueError(f"The class {label!r} reads as a place: give it another name.")
+            raise ValueError(f"The class {label!r} looks like a position: give it another name.")
         if word in words:
             raise ValueError(f"The classes {words[word]!r} and {label!r} are both written {word}.")
         words[word] = label

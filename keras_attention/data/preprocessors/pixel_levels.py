@@ -1,4 +1,4 @@
-"""`PixelLevelsPreprocessor`: pictures as token ids, a level for each pixel, and back."""
+"""`PixelLevelsPreprocessor`: converts images to token ids, one brightness level each, and back."""
 
 import dataclasses
 
@@ -15,22 +15,21 @@ MOST_LEVELS = 256
 
 @dataclasses.dataclass(frozen=True)
 class PixelLevelsPreprocessor(PictureOwner):
-    """Turns pictures into the tokens of a language model of pixels.
+    """Converts images to the tokens of a language model of pixels, and tokens to images.
 
-    (Parmar et al., 2018, *Image Transformer*, section 3; Chen et al., 2020, *Image GPT*.)
+    (Parmar et al., 2018, *Image Transformer*, section 3. Chen et al., 2020, *Image GPT*.) The
+    tokens of an image are its class, followed by the brightness level of each pixel, row by row
+    from the top. The levels of a pixel's channels follow one another. The first ids are the levels,
+    starting at 0, and the next ids are the classes.
 
-    A row of tokens is the picture's class, and then the level of each pixel, row by row from the
-    top, in colour those of each channel one after another. The ids from 0 are the levels, and the
-    classes stand behind them.
+    Call the object on images (n, H, W, C), uint8 or floats from 0 to 1, and the indices of their
+    classes, ints (n,), to get ids, int32 (n, 1 + H · W · C).
 
     Args:
         labels: `Labels` of the classes, or their names.
         image_size: int or (height, width) in pixels.
-        channels: int, 1 for grey or 3 for RGB.
-        num_levels: int, how many levels of brightness there are, 2 to 256.
-
-    Calling it on images (n, H, W, C), uint8 or floats from 0 to 1, and their classes, ints (n,),
-    gives ids int32 (n, 1 + H · W · C).
+        channels: int, 1 for grayscale or 3 for RGB.
+        num_levels: int, the number of brightness levels, from 2 to 256.
 
     ```python
     import numpy as np
@@ -50,55 +49,48 @@ class PixelLevelsPreprocessor(PictureOwner):
     num_levels: int = 16
 
     def __post_init__(self):
-        self.check_labels()
+        object.__setattr__(self, "labels", Labels.of(self.labels))
         self.check_sizes()
-        owner = "PixelLevelsPreprocessor"
-        check_whole_number(owner, "num_levels", self.num_levels, least=2, most=MOST_LEVELS)
+        class_name = "PixelLevelsPreprocessor"
+        check_whole_number(class_name, "num_levels", self.num_levels, least=2, most=MOST_LEVELS)
 
     @property
     def grid(self):
-        """Return (rows, columns) of the levels of a picture.
-
-        Those of a pixel are neighbours in a row.
-        """
+        """tuple (rows, columns), the grid of the levels: each channel has a column of its own."""
         height, width = self.image_size
         return height, width * self.channels
 
     @property
     def count(self):
-        """int, how many levels a picture has."""
+        """int, the number of values in an image, one for each pixel and channel."""
         return self.grid[0] * self.grid[1]
 
     @property
     def vocabulary_size(self):
-        """int, how many ids there are."""
+        """int, the number of token ids: one for each brightness, and one for each class."""
         return self.num_levels + len(self.labels)
 
     def class_ids(self, numbers):
-        """Return the ids int32 (n, 1) of classes, ints (n,)."""
+        """Return the token ids, int32 (n, 1), of class indices, ints (n,)."""
         return self.num_levels + np.asarray(numbers, "int32").reshape(-1, 1)
 
     def __call__(self, images, numbers):
         pixels = scale_pixels(np.asarray(images))
-        if pixels.shape[1:] != (*self.image_size, self.channels):
-            raise ValueError(
-                f"Pictures of shape {pixels.shape[1:]}: expected "
-                f"{(*self.image_size, self.channels)}."
-            )
+        if pixels.shape[1:] != self.image_shape:
+            raise ValueError(f"Images of shape {pixels.shape[1:]}: expected {self.image_shape}.")
         levels = np.rint(pixels * (self.num_levels - 1)).astype("int32")
         return np.concatenate([self.class_ids(numbers), levels.reshape(len(pixels), -1)], axis=1)
 
     def columns(self, split):
-        """Return `Columns` of an `ImageSplit`.
+        """Convert an `ImageSplit` to `Columns`, which `ka.data.batches` reads.
 
-        Ids int32 (B, N) of the class and all levels but the last.
-
-        Labels are the N levels, where N is H · W · C.
+        With N = H · W · C, inputs are ids, int32 (B, N): the class and all levels but the last.
+        Labels are all N levels.
         """
         ids = self(split.pixels, split.labels)
         return Columns(ids[:, :-1], ids[:, 1:], count=len(split))
 
     def pictures(self, levels):
-        """Pictures uint8 (n, H, W, C) of their levels, ints (n, H · W · C)."""
+        """Convert levels, ints (n, H · W · C), to images, uint8 (n, H, W, C)."""
         pixels = np.clip(np.asarray(levels), 0, self.num_levels - 1) / (self.num_levels - 1)
         return np.rint(255 * pixels).astype("uint8").reshape(-1, *self.image_size, self.channels)

@@ -1,4 +1,4 @@
-"""`Resizing`: how pictures of any size become pictures of one."""
+"""`Resizing`: resizes images of any size to the input size of a model."""
 
 import dataclasses
 import math
@@ -13,13 +13,14 @@ INTERPOLATIONS = ("bilinear", "bicubic", "lanczos3", "nearest")
 
 @dataclasses.dataclass(frozen=True)
 class Resizing:
-    """A picture is resized, and its centre is cut out.
+    """Resizes an image to the input size of a model, and crops its center if `size` is set.
 
     Args:
-        size: int for the shorter side, the other in proportion; or (height, width), to which
-            pictures are stretched. None for the size that is cut out: then nothing is.
-        interpolation: `"bilinear"`, `"bicubic"`, `"lanczos3"` or `"nearest"`, with antialiasing, as
-            Pillow and torchvision do it.
+        interpolation: `"bilinear"`, `"bicubic"`, `"lanczos3"` or `"nearest"`. All but the last use
+            antialiasing, as in Pillow and torchvision.
+        size: the size before cropping. An int is the shorter side, and the aspect ratio is kept.
+            (height, width) stretches the image. None stretches it to the final size without
+            cropping.
 
     ```python
     import numpy as np
@@ -36,29 +37,32 @@ class Resizing:
     size: int | tuple | None = None
 
     def __post_init__(self):
-        owner = type(self).__name__
+        class_name = type(self).__name__
         if self.interpolation not in INTERPOLATIONS:
             raise ValueError(
-                f"{owner}(interpolation={self.interpolation!r}): expected one of "
+                f"{class_name}(interpolation={self.interpolation!r}): expected one of "
                 f"{', '.join(INTERPOLATIONS)}."
             )
         if isinstance(self.size, list | tuple):
-            size = check_height_and_width(owner, "size", tuple(self.size))
+            size = check_height_and_width(class_name, "size", tuple(self.size))
             object.__setattr__(self, "size", tuple(size))
         elif self.size is not None:
-            check_whole_number(owner, "size", self.size, most=MOST_PIXELS)
+            check_whole_number(class_name, "size", self.size, most=MOST_PIXELS)
 
     def check_image_size(self, image_size):
-        """Refuses a size that cannot be cut out of the resized pictures."""
+        """Raise a ValueError if resized images can be smaller than `image_size`."""
         smallest = self.choose_size(1, 1, image_size)
         if any(side < least for side, least in zip(smallest, image_size, strict=True)):
             raise ValueError(
-                f"{self}: pictures of {smallest[0]} x {smallest[1]} pixels have no "
-                f"{image_size[0]} x {image_size[1]} in them. Give a larger size."
+                f"{self}: images of {smallest[0]} x {smallest[1]} pixels are smaller than "
+                f"{image_size[0]} x {image_size[1]}. Give a larger size."
             )
 
     def choose_size(self, height, width, image_size):
-        """Return (height, width) that a picture is resized to before the centre is cut out."""
+        """Return the (height, width) to resize an image to, before its center is cropped.
+
+        `height` and `width` are the size of the image now. `image_size` is its final size.
+        """
         if self.size is None:
             return tuple(image_size)
         if isinstance(self.size, tuple):
@@ -67,25 +71,25 @@ class Resizing:
         return tuple(self.size * side // short for side in (height, width))
 
     def apply(self, picture, image_size):
-        """Return a float32 picture (H, W, C) from 0 to 1 as (height, width, C)."""
+        """Resize and crop a float32 image (H, W, C) to `image_size`, (height, width).
+
+        `picture` is the image. Values may lie slightly outside the range of the image, as usual in
+        bicubic interpolation.
+        """
         size = self.choose_size(*picture.shape[:2], image_size)
-        for length in size:  # the rows, and after a turn the columns
+        for length in size:  # the rows first, then the columns
             picture = _resize_rows(picture, length, self.interpolation).swapaxes(0, 1)
         top, left = ((side - cut) // 2 for side, cut in zip(size, image_size, strict=True))
         return picture[top : top + image_size[0], left : left + image_size[1]]
 
     def config(self):
-        """Return the entry in a manifest: all that an app needs to do the same."""
+        """Return the entry of `manifest.json` from which an app can resize in the same way."""
         size = list(self.size) if isinstance(self.size, tuple) else self.size
         return {"interpolation": self.interpolation, "size": size}
 
     @classmethod
     def read(cls, fields):
-        """Reads what `config` gave.
-
-        Args:
-            fields: `Fields`.
-        """
+        """Make a `Resizing` from `fields`, an entry of `manifest.json` that `config` returned."""
         if isinstance(fields.values.get("size"), list):
             size = tuple(fields.wholes("size", 2, most=MOST_PIXELS))
         else:
@@ -94,10 +98,10 @@ class Resizing:
 
 
 def _resize_rows(picture, count, interpolation):
-    """Resample the first axis of `picture` (H, W, C) to `count` rows.
+    """Resample the first axis of an image (H, W, C) to `count` rows, as TensorFlow and Pillow do.
 
-    A new row is a weighted mean of the rows around its centre. To make a picture smaller, the
-    kernel is stretched, so that every row counts. TensorFlow and Pillow compute the same numbers.
+    Each new row is a weighted mean of the old rows around its center. For downsampling, the kernel
+    is stretched so that every old row contributes (antialiasing).
     """
     height, shape = len(picture), picture.shape[1:]
     centres = (np.arange(count) + 0.5) * height / count
@@ -116,12 +120,12 @@ def _resize_rows(picture, count, interpolation):
 
 
 def _weigh_cubic(x):
-    """Compute Keys's cubic kernel with a = -0.5."""
+    """Compute the weights of bicubic interpolation (Keys, a = -0.5) at distances `x` in pixels."""
     near, far = (1.5 * x - 2.5) * x * x + 1.0, ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
     return np.where(x >= 2.0, 0.0, np.where(x >= 1.0, far, near))
 
 
-KERNELS = {  # interpolation -> weight of a distance, and the distance where weights end
+KERNELS = {  # interpolation -> function from distance to weight, greatest distance with a weight
     "bilinear": (lambda x: np.maximum(1.0 - x, 0.0), 1),
     "bicubic": (_weigh_cubic, 2),
     "lanczos3": (lambda x: np.where(x >= 3.0, 0.0, np.sinc(x) * np.sinc(x / 3.0)), 3),

@@ -1,4 +1,4 @@
-"""`SequencePreprocessor`: texts to the inputs of a model that generates, and ids back to texts."""
+"""`SequencePreprocessor`: converts strings to inputs of a generating model, and ids to strings."""
 
 import dataclasses
 
@@ -22,38 +22,41 @@ from keras_attention.files.manifest import read_preprocessing
 
 
 class TextWriter(TokenizerOwner):
-    """A preprocessor whose model writes texts, with fields `target` and `end_token_ids`."""
+    """Base class of preprocessors for models that generate text.
+
+    Subclasses have the fields `target`, a tokenizer, and `end_token_ids`.
+    """
 
     @property
     def tokenizer(self):
-        """Return the tokenizer of what the model writes."""
+        """Return `target`, the tokenizer of the model's output."""
         return self.target
 
     @property
     def end_token_id(self):
-        """int, or a tuple of ints: what ends a text."""
+        """int, the id that ends a text, or a tuple of ints if each of several ids does."""
         return self.end_token_ids[0] if len(self.end_token_ids) == 1 else self.end_token_ids
 
 
 @dataclasses.dataclass(frozen=True)
 class SequencePreprocessor(TextWriter):
-    """Texts to ids and back, for an encoder-decoder or for a language model.
+    """Converts strings to ids and back, for an encoder-decoder or for a language model.
+
+    Call the object on a list of strings to get the input of `ka.generation.generate`. For an
+    encoder-decoder, this input is int32 ids (B, S): the tokens of each source, followed by the end
+    id (or a checkpoint's special tokens) and padding. For a language model, it is a list of int32
+    ids (T,), the prompts. A checkpoint's special tokens are added before each prompt, but not after
+    the prompt.
 
     Args:
-        target: `Characters`, `Words`, `Subwords` or `PretrainedTokenizer`, of what the model
-            writes.
-        source: the same for what an encoder reads; `target` itself if both share a vocabulary.
-            None for a language model.
-        end_token_ids: int or ints, any of which ends a text that is written; the first one ends
-            those to train on.
-        start_token_id: int, what an encoder-decoder's target begins with.
-        prefix: str in front of every source, as T5 wants its task:
-            `"translate English to German: "`.
-
-    Calling it gives what `ka.generation.generate` takes. For an encoder-decoder that is int32 ids
-    (B, S): of every source its tokens and END, or a checkpoint's special tokens, then padding. For
-    a language model it is a list of int32 ids (T,): every prompt with a checkpoint's special tokens
-    that stand before a text, and without those behind it.
+        target: `Characters`, `Words`, `Subwords` or `PretrainedTokenizer`, the tokenizer of the
+            model's output.
+        source: the tokenizer of the encoder's input, one of the same classes. It may be `target`
+            itself if both share a vocabulary. None for a language model.
+        end_token_ids: int or ints. Each of these ids ends a generated text. The first one is
+            appended to training text.
+        start_token_id: int, the first token of an encoder-decoder's target.
+        prefix: str to put before every source, such as T5's `"translate English to German: "`.
 
     ```python
     import keras_attention as ka
@@ -64,19 +67,6 @@ class SequencePreprocessor(TextWriter):
     assert ids.shape == (2, 5) and ids[1].tolist()[2:] == [3, 0, 0]
     no = [*english.encode(["no"])[0], preprocessor.end_token_id]
     assert preprocessor.texts([no]) == ["no"]
-
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "cat", "to", "##s"]
-    tokenizer = ka.data.PretrainedTokenizer.from_vocabulary(
-        pieces, lowercase=True, has_segments=False
-    )
-    pairs = ka.data.SequencePreprocessor(
-        tokenizer, tokenizer, end_token_ids=3, start_token_id=2, prefix="to "
-    )
-    assert pairs(["cats", "a"]).tolist() == [[2, 6, 5, 7, 3], [2, 6, 4, 3, 0]]
-    assert pairs.target_ids(["cats"])[0].tolist() == [2, 2, 5, 7, 3]
-    assert pairs.texts([[2, 5, 7, 3, 4]]) == ["cats"]
-    prompts = ka.data.SequencePreprocessor(tokenizer, end_token_ids=(3, 1))
-    assert prompts(["a cat"])[0].tolist() == [2, 4, 5]
     ```
     """
 
@@ -88,31 +78,28 @@ class SequencePreprocessor(TextWriter):
     kind = "generator"
 
     def __post_init__(self):
-        owner = "SequencePreprocessor"
-        ends = check_ends(owner, self.end_token_ids)
-        object.__setattr__(self, "end_token_ids", ends)
-        check_whole_number(owner, "start_token_id", self.start_token_id, least=0, most=MOST_ID)
+        class_name = "SequencePreprocessor"
+        object.__setattr__(self, "end_token_ids", check_ends(class_name, self.end_token_ids))
+        check_whole_number(class_name, "start_token_id", self.start_token_id, least=0, most=MOST_ID)
         if not isinstance(self.prefix, str):
-            raise ValueError(f"{owner}(prefix={self.prefix!r}): expected a string.")
+            raise ValueError(f"{class_name}(prefix={self.prefix!r}): expected a string.")
         if self.source is None and self.prefix:
             raise ValueError(
-                f"{owner}(prefix={self.prefix!r}) is for sources, and this is of a language model: "
-                "write it into the texts."
+                f"{class_name}(prefix={self.prefix!r}) is for sources: write the prefix into the "
+                "prompts of a language model."
             )
         if self.source is not None and self.source.padding_id is None:
-            raise ValueError(f"{owner}: {self.source!r} has no padding, and sources differ.")
+            raise ValueError(f"{class_name}: {self.source!r} has no padding for shorter sources.")
 
     @property
     def padding_id(self):
-        """int, what fills up the shorter texts of a batch; None where nothing does."""
+        """int, the id that pads shorter rows, or None if rows are not padded."""
         return None if self.is_pretrained and self.source is None else self.target.padding_id
 
     def __call__(self, texts, sequence_length=None):
-        """Return the model's inputs for a batch of texts.
+        """Convert a list of strings (sources, or prompts of a language model) to model inputs.
 
-        Args:
-            texts: list of str: sources, or prompts of a language model.
-            sequence_length: int S, pads sources to that length; None pads to the longest.
+        Sources are padded to `sequence_length`, or to the longest source if it is None.
         """
         if self.source is not None:
             return pad_rows(self.source_ids(texts), self.padding_id, sequence_length)
@@ -125,22 +112,24 @@ class SequencePreprocessor(TextWriter):
         return [np.array([*before, *row], "int32") for row in rows]
 
     def source_ids(self, texts):
-        """int32 ids (S,) of each of `texts`, the prefix and special tokens included."""
+        """Return a list with the int32 ids (S,) of each source, with prefix and special tokens."""
         if self.source is None:
-            raise ValueError("This preprocessor has no source: it is one of a language model.")
+            raise ValueError(
+                "A language model has no source: expected a preprocessor with source=."
+            )
         texts = check_texts(type(self).__name__, texts)
         return self.source.encode_sources([self.prefix + text for text in texts])
 
     def target_ids(self, texts):
-        """int32 ids (T,) of each of `texts`, from BEGIN to END."""
+        """Return a list with the int32 ids (T,) of each target, with a begin id and an end id."""
         rows = self.target.encode_targets(texts)
         return [end_row([self.start_token_id, *row], self.end_token_ids) for row in rows]
 
     def columns(self, pairs):
-        """Return `Columns` of a list of `Pair`, or of any (source, target) with more behind.
+        """Convert a list of `Pair` to `Columns`, which `ka.data.batches` reads.
 
-        Inputs are int32 `"source_ids"` (B, S) and `"target_ids"` (B, T) from BEGIN on. Labels are
-        the tokens that follow, END at last, int32 (B, T), -1 at padding.
+        Inputs are int32 `"source_ids"` (B, S) and `"target_ids"` (B, T), which start with the begin
+        id. Labels are the next ids, int32 (B, T), up to the end id, and -1 at padding.
         """
         sources = self.source_ids([pair[0] for pair in pairs])
         targets = self.target_ids([pair[1] for pair in pairs])
@@ -153,16 +142,15 @@ class SequencePreprocessor(TextWriter):
         return Columns(inputs, labels, lengths=lengths)
 
     def texts(self, ids):
-        """Return the texts that a model has written.
+        """Convert generated ids, (B, T) or a list of arrays (T,), to a list of str.
 
-        Ids (B, T), or a list of ids (T,), each up to END.
+        Each text ends before the first end id.
         """
         return self.target.decode([cut_at_end(row, self.end_token_ids) for row in ids])
 
     def config(self):
-        """Return the entry in the manifest: all that an app needs to repeat the preprocessing."""
         if self.is_pretrained:
-            return self.describe_tokenizer() | {
+            return super().config() | {
                 "end_token_ids": list(self.end_token_ids),
                 "start_token_id": None if self.source is None else self.start_token_id,
                 "prefix": self.prefix,
@@ -179,7 +167,10 @@ class SequencePreprocessor(TextWriter):
         }
 
     def _entry(self, side):
-        """{"kind": which tokenizer, "file": where it is}; one that is shared is there once."""
+        """Return the entry of `manifest.json` for a tokenizer, `side` being "source" or "target".
+
+        If both sides share a tokenizer, it is saved in one file.
+        """
         kind, suffix = name_kind(getattr(self, side))
         return {"kind": kind, "file": (TOKENS if self.source == self.target else side) + suffix}
 
@@ -191,7 +182,7 @@ class SequencePreprocessor(TextWriter):
 
     @classmethod
     def load(cls, folder):
-        """Reads what `save` wrote."""
+        """Load a preprocessor from the files that `save` wrote into `folder`."""
         config = read_preprocessing(folder, cls.kind, SUBWORD + cls.kind)
         if config.values["kind"] != cls.kind:
             tokenizer = PretrainedTokenizer.load(folder, config.object("tokenizer"))
@@ -208,23 +199,24 @@ class SequencePreprocessor(TextWriter):
 
 
 class TargetTexts(TextWriter):
-    """What preprocessors share whose model writes a text beside an input that is no text.
+    """Base class of preprocessors for models that generate text from images or sound.
 
-    A dataclass with a field `target`, `Characters`, `Words`, `Subwords` or `PretrainedTokenizer`.
+    Subclasses are dataclasses with a field `target`: `Characters`, `Words`, `Subwords` or
+    `PretrainedTokenizer`.
     """
 
     end_token_ids, start_token_id = (END_ID,), BEGIN_ID
 
     def target_ids(self, texts):
-        """int32 ids (T + 2,) of each of `texts`, from BEGIN to END."""
+        """Return a list with the int32 ids (T + 2,) of each string, with begin and end id."""
         return SequencePreprocessor(self.target).target_ids(texts)
 
     def texts(self, ids):
-        """Return the texts that a model has written: ids (B, T), each up to END."""
+        """Convert generated ids (B, T) to a list of str, each up to its first end id."""
         return self.target.decode(ids)
 
     def config(self):
-        """Return the entry in the manifest: the vocabulary. What else there is is the task's."""
+        """Return a dict with the settings of the tokenizer, for the `manifest.json` of a preset."""
         return SequencePreprocessor(self.target).config()
 
     def parts(self):
@@ -232,35 +224,44 @@ class TargetTexts(TextWriter):
 
     @classmethod
     def load(cls, folder, **sizes):
-        """Reads what `save` wrote; `sizes` are the other arguments."""
+        """Load a preprocessor from the files that `save` wrote into `folder`.
+
+        `sizes` are the other constructor arguments, such as `image_size`.
+        """
         return cls(SequencePreprocessor.load(folder).target, **sizes)
 
 
-def check_ends(owner, ends):
-    """Return `end_token_ids`, an int or ints, as a tuple of ids, at least one."""
+def check_ends(class_name, ends):
+    """Convert `ends`, an int or several ints, to a tuple. Raise a ValueError if it is empty.
+
+    `class_name` is the class that the message names.
+    """
     ends = tuple(ends) if isinstance(ends, list | tuple) else (ends,)
     if not ends:
-        raise ValueError(f"{owner}: end_token_ids is empty, and a text must end.")
+        raise ValueError(f"{class_name}: end_token_ids is empty: expected one or more ids.")
     for i in ends:
-        check_whole_number(owner, "end_token_ids", i, least=0, most=MOST_ID)
+        check_whole_number(class_name, "end_token_ids", i, least=0, most=MOST_ID)
     return ends
 
 
 def read_ends(config):
-    """Return the `end_token_ids` of a manifest's entry, `Fields`."""
+    """Return `end_token_ids`, a tuple of ints, from `config`, an entry of `manifest.json`."""
     ends = config.values.get("end_token_ids")
     count = len(ends) if isinstance(ends, list) and ends else 1
     return config.wholes("end_token_ids", count, least=0, most=MOST_ID)
 
 
 def end_row(row, end_token_ids):
-    """int32 ids (T,), with the first of `end_token_ids` behind, unless it ends with one already."""
+    """Return token ids as int32 (T,), with an end id at the end.
+
+    The first of `end_token_ids` is appended, unless `row` already ends with one of these.
+    """
     ends = () if row[-1] in end_token_ids and len(row) > 1 else end_token_ids[:1]
     return np.array([*row, *ends], "int32")
 
 
 def cut_at_end(ids, end_token_ids):
-    """Return the ids (T,) that stand before the first of `end_token_ids`, an array."""
+    """Return the part of an array of ids (T,) before the first of `end_token_ids`."""
     ids = np.asarray(ids)
     ends = np.flatnonzero(np.isin(ids, end_token_ids))
     return ids[: ends[0]] if ends.size else ids

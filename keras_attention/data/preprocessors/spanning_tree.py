@@ -1,4 +1,4 @@
-"""`find_tree`: the dependency tree whose arcs have the greatest sum of scores."""
+"""`find_tree`: finds the dependency tree whose arcs have the greatest sum of scores."""
 
 import numpy as np
 
@@ -6,17 +6,16 @@ from keras_attention.data.readers.dependency_trees import explain_no_tree
 
 
 def find_tree(arc_scores):
-    """Return the heads of the best tree with one root (McDonald et al., 2005, section 2.2).
+    """Return the heads of the highest-scoring tree with one root, a list of T ints.
 
-    Where the best head of each word gives a tree already, that is it. Otherwise `networkx` finds
-    the spanning arborescence of the greatest sum (Chu and Liu, 1965; Edmonds, 1967).
+    (McDonald et al., 2005, section 2.2.) A head is the number of a word, counted from 1, or 0 if
+    the word is the root. If the best heads of all words already form a tree, they are the result.
+    Otherwise `networkx` computes the maximum spanning arborescence (Chu and Liu, 1965, Edmonds,
+    1967).
 
     Args:
-        arc_scores: floats (T, T + 1) of the words of one sentence, without padding; column 0 is
-            the root, column j word j.
-
-    Returns:
-        list of T ints, the head of each word: one of them is 0, and all lead to it.
+        arc_scores: floats (T, T + 1), the scores of all heads for each word of one sentence,
+            without padding. Column 0 is the root, and column j is word j.
 
     ```python
     from keras_attention.data.preprocessors.spanning_tree import find_tree
@@ -28,11 +27,8 @@ def find_tree(arc_scores):
     scores = np.array(arc_scores, "float64")
     count = len(scores)
     if scores.ndim != 2 or scores.shape[1] != count + 1 or not np.isfinite(scores).all():
-        raise ValueError(
-            f"arc_scores of shape {scores.shape}: expected finite numbers (T, T + 1), the words of "
-            "one sentence by the root and these words."
-        )
-    scores[np.arange(count), np.arange(count) + 1] = -np.inf  # no word is its own head
+        raise ValueError(f"arc_scores of shape {scores.shape}: expected finite numbers (T, T + 1).")
+    scores[np.arange(count), np.arange(count) + 1] = -np.inf  # a word is never its own head
     heads = [int(head) for head in np.argmax(scores, axis=1)]
     return heads if explain_no_tree(heads) is None else _find_arborescence(scores)
 
@@ -42,11 +38,10 @@ def _find_arborescence(scores):
         import networkx
     except ImportError as error:
         raise ImportError(
-            "Trees are found by networkx, which is not installed: "
-            "pip install 'keras-attention-zoo[nlp]'."
+            "Trees need networkx, which is not installed: pip install 'keras-attention-zoo[nlp]'."
         ) from error
     finite = scores[np.isfinite(scores)]
-    # A second root costs more than any tree can gain by it, so that there is one.
+    # With this cost, a second root loses more than any tree can gain by it.
     cost = (np.max(finite) - np.min(finite) + 1) * (len(scores) + 1)
     graph = networkx.DiGraph()
     for word, row in enumerate(scores, start=1):

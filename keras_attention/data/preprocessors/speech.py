@@ -1,4 +1,4 @@
-"""`SpeechPreprocessor`: sounds to the inputs of a recognizer, and labels to text."""
+"""`SpeechPreprocessor`: converts recordings to the inputs of a recognizer, and labels to text."""
 
 import dataclasses
 import pathlib
@@ -10,30 +10,30 @@ from keras_attention.data.columns import Columns, Computed, Ragged, pad_rows
 from keras_attention.data.readers.sounds import read_sound
 from keras_attention.data.readers.sphinx import FEATURES, read_features
 
-LEAST = 0.1  # seconds that a batch of waveforms is filled up to: every frame of theirs fits
+LEAST = 0.1  # seconds, the minimum length of a batch of waveforms, so that one frame fits
 
 
 class SoundPreprocessor:
-    """Turns sounds into the inputs of models of speech; subclasses have the attributes.
+    """Base class of preprocessors for recordings. Subclasses define these attributes.
 
     Attributes:
-        sampling_rate: int, samples a second; None for features.
-        num_features: int, features of a frame; None for waveforms.
-        seconds: float, the longest sound that the model takes; None for any.
+        sampling_rate: int, the sampling rate in Hz. None for features.
+        num_features: int, the number of features in a frame. None for waveforms.
+        seconds: float, the longest recording that the model accepts. None for no limit.
     """
 
     sampling_rate = num_features = seconds = None
 
     def check_sounds(self):
-        """Refuses a preprocessor that is not either of waveforms or of features."""
-        owner = type(self).__name__
+        """Raise a ValueError unless exactly one of `sampling_rate` and `num_features` is set."""
+        class_name = type(self).__name__
         if (self.sampling_rate is None) == (self.num_features is None):
             raise ValueError(
-                f"{owner} takes sampling_rate= for waveforms, or num_features= for features: give "
-                "one of them."
+                f"{class_name}: give either sampling_rate= for waveforms or num_features= for "
+                "features."
             )
         name = "num_features" if self.sampling_rate is None else "sampling_rate"
-        check_whole_number(owner, name, getattr(self, name))
+        check_whole_number(class_name, name, getattr(self, name))
 
     @property
     def input_name(self):
@@ -41,11 +41,11 @@ class SoundPreprocessor:
 
     @property
     def sound_shape(self):
-        """Return the shape of a frame: (F,), or () of a sample."""
+        """tuple, the shape of one time step: () for raw samples, (F,) for F features per frame."""
         return () if self.num_features is None else (self.num_features,)
 
     def is_long(self, sound):
-        """Return whether an array has more samples than the model takes."""
+        """Return whether an array of samples is longer than the model accepts."""
         return self.seconds is not None and len(sound) > round(self.seconds * self.sampling_rate)
 
     def __call__(self, sounds):
@@ -56,12 +56,12 @@ class SoundPreprocessor:
         return {self.input_name: joined, "lengths": lengths}
 
     def sound_columns(self, recordings):
-        """Return the inputs of a model as columns, of a list of `Recording`."""
+        """Convert a list of `Recording` to model inputs, a dict of columns for `Columns`."""
         sounds = [recording.sound for recording in recordings]
 
         def process(indices, chosen):
             longest = max(indices, key=lambda i: len(sounds[i]))
-            # The longest sound of the batch says how long all are, also where it is not wanted.
+            # Pad to the longest recording of the batch, even if another process reads that one.
             return self([*(sounds[i] for i in chosen), sounds[longest]])[self.input_name][:-1]
 
         lengths = np.array([len(sound) for sound in sounds], "int32")
@@ -74,45 +74,43 @@ class SoundPreprocessor:
                 return self._check_length(read_sound(sound, self.sampling_rate)[0], sound)
             if pathlib.Path(sound).suffix != FEATURES:
                 raise ValueError(
-                    f"{sound}: this model takes features, arrays (T, F) or files of Sphinx "
-                    f"({FEATURES}), not sound."
+                    f"{sound}: expected features, arrays (T, F) or files of Sphinx ({FEATURES})."
                 )
             sound = read_features(sound)
         array = check_sound("A sound", sound, self.sound_shape, instead="a path, or ")
         if not np.isfinite(array).all():
-            raise ValueError("A sound holds NaN or infinity: expected finite numbers.")
+            raise ValueError("A sound has NaN or infinity: expected finite numbers.")
         return self._check_length(array, "A recording of samples")
 
     def _check_length(self, array, name):
-        """Return `array`, where the model takes so many samples; an error says what has more."""
+        """Return `array`, or raise a ValueError if it is too long for the model."""
         if self.is_long(array):
             raise ValueError(
-                f"{name} has {len(array) / self.sampling_rate:.2f} seconds, and this model hears "
-                f"{self.seconds:g} at a time: cut it into pieces where nobody speaks, and pass "
-                "these."
+                f"{name} has {len(array) / self.sampling_rate:.2f} seconds, and this model takes "
+                f"at most {self.seconds:g}: cut it into pieces where nobody speaks."
             )
         return array
 
 
 @dataclasses.dataclass(frozen=True)
 class SpeechPreprocessor(SoundPreprocessor):
-    """Turns sounds into the inputs of `ka.models.speech_recognizer`, and its labels into text.
+    """Converts recordings to the inputs of `ka.models.speech_recognizer`, and its labels to text.
 
-    Label 0 is the blank, label k the character k - 1, or the word k - 1.
+    Label 0 is the CTC blank. Label k is character or word k - 1.
+
+    Call the object on a list of recordings to get a dict of `"waveform"` or `"features"`, float32,
+    and `"lengths"`, int32 (B,). A recording is the path of a WAV or FLAC file, an array of samples
+    (n,), floats from -1 to 1, int16 or int32, or an array of features (T, F). Waveforms are padded
+    to at least a tenth of a second, and features to at least one frame.
 
     Args:
-        characters: tuple of str, one character each, that transcripts consist of; empty where they
-            consist of `words`.
-        sampling_rate: int, samples a second; None for features.
-        num_features: int, features of a frame; None for waveforms.
-        words: tuple of str, without spaces, that transcripts consist of, for models that say
-            nothing else: digits, commands (Soltau et al., 2016, *Neural Speech Recognizer*). What
-            they write are always words, and a new word needs training.
-
-    Calling it on a list of paths of WAV or FLAC files, or of arrays, samples (n,) from -1 to 1 (or
-    int16 or int32, as files have them) or features (T, F), gives `"waveform"` or `"features"`,
-    float32, and `"lengths"`, int32 (B,). Waveforms are filled up to a tenth of a second at least,
-    features to a frame.
+        characters: tuple of str, the characters that occur in transcripts. Empty if `words` are
+            given.
+        sampling_rate: int, the sampling rate in Hz. None for features.
+        num_features: int, the number of features in a frame. None for waveforms.
+        words: tuple of str, the words that occur in transcripts, for small vocabularies such as
+            digits or commands (Soltau et al., 2016, *Neural Speech Recognizer*). A new word
+            requires new training.
 
     ```python
     import numpy as np
@@ -151,59 +149,68 @@ class SpeechPreprocessor(SoundPreprocessor):
 
     @classmethod
     def build(cls, texts, sampling_rate=None, num_features=None, *, tokens="characters"):
-        """With what `texts`, a list of str, consist of, in the order of their code points.
+        """Make a preprocessor whose vocabulary is collected from a list of transcripts, `texts`.
 
-        Args:
-            tokens: `"characters"`, or `"words"`, which are between spaces.
+        The vocabulary is sorted by code points. `tokens` is its unit, `"characters"` or `"words"`
+        (the parts between spaces). `sampling_rate` and `num_features` are as in the constructor.
         """
         if tokens not in ("characters", "words"):
             raise ValueError(f"tokens={tokens!r}: expected 'characters' or 'words'.")
         parts = "".join(texts) if tokens == "characters" else " ".join(texts).split()
-        sounds = {"sampling_rate": sampling_rate, "num_features": num_features}
         if not parts:
-            raise ValueError(f"The texts hold no {tokens}: expected some to learn.")
-        return cls(**{tokens: sorted(set(parts))}, **sounds)
+            raise ValueError(f"The transcripts have no {tokens}: expected one or more.")
+        kinds = {tokens: sorted(set(parts))}
+        return cls(sampling_rate=sampling_rate, num_features=num_features, **kinds)
 
     @property
     def tokens(self):
-        """Return the characters or the words, a tuple of str."""
+        """tuple of str, the output vocabulary: its words, or its characters if it has no words."""
         return self.words or self.characters
 
     @property
     def vocabulary_size(self):
-        """Return the characters or words, and the blank."""
+        """int, the number of labels: the characters or words, and the blank."""
         return len(self.tokens) + 1
 
     def split(self, text):
-        """Return the characters or the words of a transcript, a list of str."""
+        """Split a transcript into characters or words, a list of str."""
         return text.split() if self.words else list(text)
 
     def join(self, tokens):
-        """Return the text of a list of characters or of words."""
+        """Join a list of str into a transcript.
+
+        Tokens are words, joined with spaces, if `words` is True. Otherwise they are characters.
+        """
         return (" " if self.words else "").join(tokens)
 
     def encode(self, text):
         """Return the labels of a transcript, a list of int.
 
-        An unknown character or word is an error.
+        Raise a ValueError for an unknown character or word.
         """
         ids = {token: k for k, token in enumerate(self.tokens, start=1)}
         if unknown := [token for token in self.split(text) if token not in ids]:
             raise ValueError(
-                f"The text {text[:40]!r} has {unknown[0]!r}, and the model knows "
-                f"{self.join(self.tokens)!r:.400}: replace it, or train with it."
+                f"The text {text[:40]!r} has {unknown[0]!r}: expected "
+                f"{self.join(self.tokens)!r:.400}. Replace it, or train with it."
             )
         return [ids[token] for token in self.split(text)]
 
     def columns(self, recordings):
-        """Return `Columns` of a list of `Recording`. Labels are int32 (B, U), 0 at padding."""
+        """Convert a list of `Recording` to `Columns` for `ka.data.batches`.
+
+        Labels are the characters or words of the transcripts, int32 (B, U), and 0 at padding.
+        """
         labels = Ragged([self.encode(one.text) for one in recordings], 0, exact=True)
         lengths = [len(one.sound) for one in recordings]
         return Columns(self.sound_columns(recordings), labels, lengths=lengths, are_sounds=True)
 
     def decode(self, labels):
-        """Return the text of labels, ints; blanks are nothing."""
+        """Join the characters or words of a sequence of int labels to a str, without blanks."""
         return self.join(self.tokens[label - 1] for label in map(int, labels) if label)
 
     def save(self, folder):
-        """Writes nothing: tokens and the rate are in the task's entries of the manifest."""
+        """Write nothing to `folder`.
+
+        The task writes tokens and sampling rate into `manifest.json`.
+        """

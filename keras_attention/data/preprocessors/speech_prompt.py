@@ -1,4 +1,4 @@
-"""`SpeechPrompt`: the tokens that what Whisper writes begins with."""
+"""`SpeechPrompt`: the special tokens at the start of Whisper's output."""
 
 import dataclasses
 
@@ -20,25 +20,29 @@ _NAMED = """
     malagasy mg assamese as tatar tt hawaiian haw lingala ln hausa ha bashkir ba javanese jw
     sundanese su cantonese yue
 """.split()
-NAMES = dict(zip(_NAMED[::2], _NAMED[1::2], strict=True))  # of languages, as Whisper has them
+NAMES = dict(zip(_NAMED[::2], _NAMED[1::2], strict=True))  # Whisper's names of languages -> codes
+ONE_TASK = "this model only transcribes one language. Leave it out."
+ONE_LANGUAGE = "this model has one language. Leave it out."
 
 
 @dataclasses.dataclass(frozen=True)
 class SpeechPrompt:
-    """The tokens that say what a pretrained model of speech writes.
+    """The special tokens that choose language and task of a pretrained speech model.
 
-    What Whisper writes begins with a prompt of special tokens: which language is spoken, and
-    whether to write it or to translate it into English (Radford et al., 2022, section 2.3).
+    Whisper's output starts with a token for the spoken language and one for the task:
+    transcription, or translation into English (Radford et al., 2022, section 2.3).
 
     Args:
         begin_token_id: int, the first token of the prompt.
-        no_timestamps_id: int, the last token of the prompt. Ids above it are times, which texts are
-            without.
-        languages: dict, code -> id, such as `{"de": 50261}`; empty for a model of one language.
-        tasks: dict, name -> id, such as `{"transcribe": 50359, "translate": 50358}`; likewise.
-        language: str, one of `languages` by its code or its English name; None for English, or the
-            first, or in a model of one language.
-        task: str, one of `tasks`; None for the first.
+        no_timestamps_id: int, the last token of the prompt. Greater ids are timestamps, which are
+            removed when outputs are decoded.
+        languages: dict from language code to token id, such as `{"de": 50261}`. Empty for a model
+            with one language.
+        tasks: dict from task name to token id, such as `{"transcribe": 50359, "translate": 50358}`.
+            Empty for a model with one task.
+        language: str, the default language: the code or English name of one of `languages`. None
+            chooses English, or the first language if the model lacks English.
+        task: str, the default task, one of `tasks`. None chooses the first.
 
     ```python
     import keras_attention as ka
@@ -62,15 +66,9 @@ class SpeechPrompt:
     task: str | None = None
 
     def __post_init__(self):
-        ids = {
-            "begin_token_id": (self.begin_token_id,),
-            "no_timestamps_id": (self.no_timestamps_id,),
-            "languages": self.languages.values(),
-            "tasks": self.tasks.values(),
-        }
-        for name, values in ids.items():
-            for i in values:
-                check_whole_number("SpeechPrompt", name, i, least=0, most=MOST_ID)
+        ids = {"begin_token_id": self.begin_token_id, "no_timestamps_id": self.no_timestamps_id}
+        for name, i in (*ids.items(), *self.languages.items(), *self.tasks.items()):
+            check_whole_number("SpeechPrompt", name, i, least=0, most=MOST_ID)
         default = "en" if "en" in self.languages else next(iter(self.languages), None)
         chosen = self._find_language(self.language or default)
         object.__setattr__(self, "language", chosen)
@@ -78,47 +76,35 @@ class SpeechPrompt:
         self.find()
 
     def find(self, language=None, task=None):
-        """Return the ids that a text begins with, a tuple.
+        """Return the prompt for a language and a task, a tuple of token ids.
 
-        Args:
-            language: str, the code of what is spoken or its English name; None for the own.
-            task: str, `"transcribe"` or `"translate"`, into English; None for the own.
+        `language` is the code or English name of the spoken language. `task` is `"transcribe"`, or
+        `"translate"` into English. None uses the default.
         """
         language = self._find_language(language or self.language)
         task = task or self.task
         if task is not None and task not in self.tasks:
-            raise ValueError(
-                f"task={task!r}: "
-                + (
-                    f"expected one of {', '.join(self.tasks)}."
-                    if self.tasks
-                    else "this model only writes what is said, in one language: leave it out."
-                )
-            )
+            expected = f"expected one of {', '.join(self.tasks)}." if self.tasks else ONE_TASK
+            raise ValueError(f"task={task!r}: {expected}")
         chosen = [] if language is None else [self.languages[language]]
         chosen += [] if task is None else [self.tasks[task]]
         return (self.begin_token_id, *chosen, self.no_timestamps_id)
 
     def _find_language(self, language):
-        """Return the code of a language in `languages`, or None."""
+        """Return the code of a language, given its code or English name. None stays None."""
         if language is None:
             return None
         name = str(language).lower().strip("<|>").replace(" ", "_")
         code = NAMES.get(name, name)
         if code not in self.languages:
-            raise ValueError(
-                f"language={language!r}: "
-                + (
-                    f"expected one of {', '.join(sorted(self.languages))}, or its English name."
-                    if self.languages
-                    else "this model knows one language: leave it out."
-                )
-            )
+            codes = ", ".join(sorted(self.languages))
+            expected = f"expected one of {codes}, or its English name." if codes else ONE_LANGUAGE
+            raise ValueError(f"language={language!r}: {expected}")
         return code
 
     @classmethod
     def read(cls, config):
-        """Reads what a manifest's entry, `Fields`, has under the names of the arguments."""
+        """Make a `SpeechPrompt` from `config`, an entry of `manifest.json`."""
         choices = {}
         for name in ("languages", "tasks"):
             ids = config.object(name)

@@ -1,4 +1,4 @@
-"""`SpeechTextPreprocessor`: sounds to the inputs of an encoder-decoder, and its ids to texts."""
+"""`SpeechTextPreprocessor`: converts recordings to encoder-decoder inputs, and ids to text."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ from keras_attention.data.preprocessors.sequence import (
 )
 from keras_attention.data.preprocessors.speech import SoundPreprocessor
 from keras_attention.data.preprocessors.speech_prompt import SpeechPrompt
-from keras_attention.data.preprocessors.tokenizer_owner import SUBWORD
+from keras_attention.data.preprocessors.tokenizer_owner import SUBWORD, TokenizerOwner
 from keras_attention.data.tokenizers.entries import Characters, Words
 from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
 from keras_attention.data.tokenizers.subwords import BEGIN_ID, END_ID, Subwords, check_texts
@@ -24,20 +24,22 @@ MOST_RATE, MOST_SECONDS = 1_000_000, 3600
 
 @dataclasses.dataclass(frozen=True)
 class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
-    """Turns sounds into the inputs of `ka.models.speech_to_text`, and texts into ids and back.
+    """Converts recordings to the inputs of `ka.models.speech_to_text`, and text to ids and back.
+
+    Call the object on a list of recordings, paths or arrays, to get a dict of `"waveform"` or
+    `"features"`, and `"lengths"`, as with `SpeechPreprocessor`.
 
     Args:
-        target: `Characters`, `Words`, `Subwords` or `PretrainedTokenizer`, of what the model
-            writes.
-        sampling_rate: int, samples a second; None for features.
-        num_features: int, features of a frame; None for waveforms.
-        seconds: float, what the model hears at most: longer sounds are refused. None for any.
-        end_token_ids: int or ints, any of which ends a text; the first one ends those to train on.
-        prompt: `SpeechPrompt`, what texts of a pretrained model begin with; None for BEGIN.
-        ctc: bool, whether batches have labels for a CTC head, too.
-
-    Calling it on a list of paths of WAV or FLAC files, or of arrays, samples (n,) or features
-    (T, F), gives `"waveform"` or `"features"`, float32, and `"lengths"`, int32 (B,).
+        target: `Characters`, `Words`, `Subwords` or `PretrainedTokenizer`, the tokenizer of the
+            model's output.
+        sampling_rate: int, the sampling rate in Hz. None for features.
+        num_features: int, the number of features in a frame. None for waveforms.
+        seconds: float, the longest recording that is accepted. None for no limit.
+        end_token_ids: int or ints. Each of these ids ends a generated text. The first one is
+            appended to training text.
+        prompt: `SpeechPrompt`, the ids at the start of every output of a pretrained model. With
+            None, outputs start with the begin id of the tokenizer.
+        ctc: bool, whether batches also contain labels for a CTC head.
 
     ```python
     import numpy as np
@@ -49,17 +51,6 @@ class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
     assert inputs["waveform"].shape == (2, 8000) and list(inputs["lengths"]) == [8000, 5000]
     (ids,) = preprocessor.target_ids(["zwei"])
     assert preprocessor.texts([ids]) == ["zwei"]
-
-    pieces = ["[UNK]", "[CLS]", "[SEP]", "cat", "<en>", "<write>", "<none>"]
-    tokenizer = ka.data.PretrainedTokenizer.from_vocabulary(
-        pieces, lowercase=True, has_segments=False, padding_id=None
-    )
-    prompt = ka.data.SpeechPrompt(1, 6, languages={"en": 4}, tasks={"transcribe": 5})
-    whisper = ka.data.SpeechTextPreprocessor(
-        tokenizer, sampling_rate=100, seconds=1, end_token_ids=2, prompt=prompt
-    )
-    assert whisper.target_ids(["cat"])[0].tolist() == [1, 4, 5, 6, 3, 2]
-    assert whisper.texts([[3, 7, 2, 3]]) == ["cat"]
     ```
     """
 
@@ -73,29 +64,28 @@ class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
     kind = "speech"
 
     def __post_init__(self):
-        owner = "SpeechTextPreprocessor"
+        class_name = "SpeechTextPreprocessor"
         self.check_sounds()
         if self.seconds is not None and not 0 < self.seconds <= MOST_SECONDS:
-            raise ValueError(
-                f"{owner}(seconds={self.seconds!r}): expected more than 0, and {MOST_SECONDS} at "
-                "most."
-            )
-        object.__setattr__(self, "end_token_ids", check_ends(owner, self.end_token_ids))
+            bounds = f"expected more than 0 and at most {MOST_SECONDS}"
+            raise ValueError(f"{class_name}(seconds={self.seconds!r}): {bounds}.")
+        object.__setattr__(self, "end_token_ids", check_ends(class_name, self.end_token_ids))
 
     @property
     def padding_id(self):
-        """int, what fills up the shorter texts of a batch; None where every id is a token."""
+        """int, the id that pads shorter rows. None with a prompt, where every id is a token."""
         return self.target.padding_id if self.prompt is None else None
 
     @property
     def start_token_id(self):
-        """int, or a tuple of ints: what every text begins with."""
+        """int, the id at the start of every output, or a tuple of ints if there is a prompt."""
         return BEGIN_ID if self.prompt is None else self.prompt.find()
 
     def target_ids(self, texts):
-        """int32 ids (T,) of each of `texts`, from BEGIN or the prompt to END.
+        """Return a list with the int32 ids (T,) of each string, for training a decoder.
 
-        Behind a prompt a space is in front of the text, as Whisper writes it.
+        The ids start with the begin id or the prompt, and end with the end id. After a prompt, a
+        space is put before the string, as in Whisper.
         """
         if self.prompt is None:
             return super().target_ids(texts)
@@ -105,7 +95,10 @@ class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
         return [np.array([*prompt, *row, *end], "int32") for row in rows]
 
     def texts(self, ids):
-        """Return the texts that a model has written: ids (B, T), each up to END, without times."""
+        """Convert generated ids (B, T) to a list of str.
+
+        Each text ends before the first end id. Timestamp tokens are removed.
+        """
         if self.prompt is None:
             return super().texts(ids)
         rows = [cut_at_end(row, self.end_token_ids) for row in ids]
@@ -113,15 +106,16 @@ class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
         return [text.strip() for text in self.target.decode(rows)]
 
     def columns(self, recordings):
-        """Return `Columns` of a list of `Recording`.
+        """Convert a list of `Recording` to `Columns`, which `ka.data.batches` reads.
 
-        What is written is the translation of a recording, or its transcript where it has none.
-        Inputs have `"target_ids"` int32 (B, U), from BEGIN on. Labels are int32 (B, U), the token
-        that follows, -1 at padding and in a prompt. With `ctc` they are a dict of these as
-        `"logits"`, and as `"ctc_logits"` int32 (B, L) of the transcript, 0 at padding.
+        The target is the translation of a recording, or its transcript if it has no translation.
+        Inputs include `"target_ids"`, int32 (B, U), which start with the begin id or the prompt.
+        Labels are the next ids, int32 (B, U), and -1 at padding and inside a prompt. If `ctc` is
+        True, labels are a dict with two such arrays: `"logits"` are these ids, and `"ctc_logits"`
+        are the ids of the transcript, int32 (B, L), 0 at padding.
         """
         targets = self.target_ids([find_target(recording) for recording in recordings])
-        prompt = np.size(self.start_token_id)  # tokens, one or several
+        prompt = np.size(self.start_token_id)  # number of tokens in the prompt
         following = [[*(-1 for _ in ids[1:prompt]), *ids[prompt:]] for ids in targets]
         target_ids = Ragged([ids[:-1] for ids in targets], self.padding_id or 0, exact=True)
         inputs = {**self.sound_columns(recordings), "target_ids": target_ids}
@@ -133,11 +127,10 @@ class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
         return Columns(inputs, labels, lengths=lengths, are_sounds=True)
 
     def config(self):
-        """Return the entry in the manifest: all that an app needs to repeat the preprocessing."""
         if self.prompt is None:
             return super().config()
         return {
-            **self.describe_tokenizer(),
+            **TokenizerOwner.config(self),
             "sampling_rate": self.sampling_rate,
             "seconds": self.seconds,
             "end_token_ids": list(self.end_token_ids),
@@ -146,11 +139,10 @@ class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
 
     @classmethod
     def load(cls, folder, sampling_rate=None, num_features=None):
-        """Reads what `save` wrote.
+        """Load a preprocessor from the files that `save` wrote into `folder`.
 
-        Args:
-            sampling_rate, num_features: those that a task's manifest says, where texts have no
-                prompt.
+        `sampling_rate` and `num_features` come from the task's manifest. They are used only if the
+        preprocessor has no prompt.
         """
         config = read_preprocessing(folder, "generator", SUBWORD + cls.kind)
         if config.values["kind"] != SUBWORD + cls.kind:
@@ -166,5 +158,5 @@ class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
 
 
 def find_target(recording):
-    """Return what is to be written of a recording: its translation, or its transcript."""
+    """Return the translation of a recording, or its transcript if it has no translation."""
     return recording.text if recording.translation is None else recording.translation

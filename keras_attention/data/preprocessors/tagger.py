@@ -1,12 +1,11 @@
-"""`TaggerPreprocessor`: words to the inputs of a tagger, and its logits to tags."""
+"""`TaggerPreprocessor`: converts words to the inputs of a tagger or parser, and logits to tags."""
 
 import dataclasses
 
 import numpy as np
 
-from keras_attention.core.checks import check_whole_number
-from keras_attention.data.columns import Columns, Ragged, number_tokens, pad_rows
-from keras_attention.data.preprocessors.tokenizer_owner import TokenizerOwner
+from keras_attention.data.columns import Columns, Ragged, pad_rows
+from keras_attention.data.preprocessors.spelling import SpellingReader, load_spelling
 from keras_attention.data.readers.bracketed_trees import ConstituencyTree
 from keras_attention.data.readers.constituency_trees import encode_tree
 from keras_attention.data.readers.dependency_trees import DependencyTree
@@ -16,33 +15,30 @@ from keras_attention.data.tokenizers.vocabulary import Labels, Vocabulary
 from keras_attention.files.fields import MOST_TOKENS
 from keras_attention.files.word_pattern import check_pattern
 
-CHARACTERS, LABELS = "characters.txt", "labels.txt"
-LONGER_WORDS = "the first word_length - word_length // 2 characters and the last word_length // 2"
-MOST_CHARACTERS = 1 << 10  # a longer string is no word
+LABELS = "labels.txt"
 
 
 @dataclasses.dataclass(frozen=True)
-class TaggerPreprocessor(TokenizerOwner):
-    """Turns sentences into the inputs of `ka.models.sequence_labeler`, in NumPy.
+class TaggerPreprocessor(SpellingReader):
+    """Converts sentences to the inputs of `ka.models.sequence_labeler`, in NumPy.
+
+    Call the object on a list of sentences, which are lists of words, to get `{"token_ids": (B, T),
+    "character_ids": (B, T, C)}`, or only the array of token ids if `characters` is None. Arrays are
+    int32, padded at the end. If a checkpoint's model reads segment ids, the result is a dict with
+    `"token_ids"` and `"segment_ids"`.
 
     Args:
-        tokenizer: `Vocabulary` of words, or `PretrainedTokenizer` for a model that began as a
-            checkpoint. The tag of a word is that of its first piece (Devlin et al., 2019, section
-            5.3).
-        labels: `Labels`, or their names.
-        characters: `Vocabulary` of the characters, or None for a model that sees no spelling.
-        word_length: int C, the characters of a word that the model sees, at most 1,024. Of a longer
-            word these are the first half and the last: case and prefix are at its beginning,
-            inflection is at its end, and what tells words apart least is in the middle.
-        pattern: str, a regular expression without capturing groups, whose matches are the words.
-            A task uses it where it gets a text. None stands for that of `ka.data.split_words`.
-
-    Calling it gives what the model takes: `{"token_ids": (B, T), "character_ids": (B, T, C)}`, or
-    without characters only the token ids (B, T); all int32, with padding behind. Where a
-    checkpoint's model reads them, there are `"segment_ids"`, too.
+        tokenizer: `Vocabulary` of words, or `PretrainedTokenizer` for a checkpoint's model. If a
+            word is split into pieces, its tag is predicted at the first piece (Devlin et al., 2019,
+            section 5.3).
+        labels: `Labels`, or the names of the tags.
+        characters: `Vocabulary` of characters, or None for a model that does not read spelling.
+        word_length: int C, the number of characters in a word that the model reads, at most 1,024.
+            The middle of a longer word is dropped, because it says least about the word.
+        pattern: str, a regular expression without capturing groups that matches the words in a
+            string. None uses the rule of `ka.data.split_words`.
 
     ```python
-    import numpy as np
     import keras_attention as ka
 
     sentence = ka.data.Sentence(("Dogs", "bark"), ("NOUN", "VERB"))
@@ -50,13 +46,6 @@ class TaggerPreprocessor(TokenizerOwner):
     inputs = preprocessor([["Dogs", "bark", "loudly"], ["Dogs"]])
     assert inputs["token_ids"].tolist() == [[2, 3, 1], [2, 0, 0]]
     assert inputs["character_ids"].shape == (2, 3, 8)
-
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "dog", "bark", "##s"]
-    tokenizer = ka.data.PretrainedTokenizer.from_vocabulary(pieces, lowercase=True)
-    preprocessor = ka.data.TaggerPreprocessor(tokenizer, ["NOUN", "VERB"])
-    assert preprocessor([["Dogs", "bark"]])["token_ids"].tolist() == [[2, 4, 6, 5, 3]]
-    logits = np.eye(2)[[[0, 0, 1, 1, 0]]]
-    assert preprocessor.tags(logits, [["Dogs", "bark"]]) == [["NOUN", "VERB"]]
     ```
     """
 
@@ -68,16 +57,9 @@ class TaggerPreprocessor(TokenizerOwner):
     kind = "tagger"
 
     def __post_init__(self):
-        self.check_labels()
+        object.__setattr__(self, "labels", Labels.of(self.labels))
         self.check_padding()
-        check_whole_number(
-            "TaggerPreprocessor", "word_length", self.word_length, most=MOST_CHARACTERS
-        )
-        if self.characters is not None and not self.reads_words:
-            raise ValueError(
-                "TaggerPreprocessor(characters=...) is for a vocabulary of words: a checkpoint's "
-                "model sees no spelling. Leave it out."
-            )
+        self.check_spelling()
         object.__setattr__(self, "pattern", check_pattern("TaggerPreprocessor", self.pattern))
 
     @classmethod
@@ -93,32 +75,30 @@ class TaggerPreprocessor(TokenizerOwner):
         word_length=16,
         pattern=None,
     ):
-        """Return the vocabularies of `train`.
+        """Make a preprocessor whose vocabularies are collected from training examples.
 
         Args:
-            train: list of `Sentence`: the training part, and nothing of the others.
-            labels: names of the labels, such as `data.labels`; None for the tags in `train`.
-            min_count, max_size, lowercase: of the word vocabulary, as in `Vocabulary.build`.
-                Characters keep their case.
-            characters: bool, whether the model sees the spelling, too.
-            word_length: int.
-            pattern: str, or None, as in the constructor.
+            train: list of `Sentence`, only the training split.
+            labels: the names of the tags, such as `data.labels`. None uses the tags in `train`.
+            min_count: int. Words that occur less often are treated as unknown.
+            max_size: int, the maximum number of word ids, including padding. None for no limit.
+            lowercase: bool, whether words are compared without case.
+            characters: bool, whether the model also reads the spelling of words. Characters keep
+                their case.
+            word_length, pattern: arguments of the constructor.
         """
         if labels is None:
             labels = sorted({tag for sentence in train for tag in sentence.tags})
         tokens = [token for sentence in train for token in sentence.tokens]
-        words = Vocabulary.build(
-            tokens, min_count=min_count, max_size=max_size, lowercase=lowercase
-        )
+        options = {"min_count": min_count, "max_size": max_size, "lowercase": lowercase}
+        words = Vocabulary.build(tokens, **options)
         spelling = Vocabulary.build(c for t in tokens for c in t) if characters else None
         return cls(words, Labels(labels), spelling, word_length, pattern)
 
     def __call__(self, sentences, sequence_length=None):
-        """Return the model's inputs for a batch of sentences.
+        """Convert a list of sentences, which are lists of words, to model inputs.
 
-        Args:
-            sentences: list of lists of str, one for each token.
-            sequence_length: int T, pads to that length; None pads to the longest sentence.
+        Rows are padded to `sequence_length`, or to the longest sentence if it is None.
         """
         for sentence in sentences:
             if isinstance(sentence, str):
@@ -130,54 +110,83 @@ class TaggerPreprocessor(TokenizerOwner):
         inputs = self.as_inputs(pad_rows(rows, self.padding_id, sequence_length))
         if self.characters is None:
             return inputs
-        letters = [self.spell(tokens) for tokens in sentences]
-        character_ids = pad_rows(letters, length=inputs.shape[1], shape=(self.word_length,))
+        character_ids = self.spell_batch(sentences, inputs.shape[1])
         return {"token_ids": inputs, "character_ids": character_ids}
 
     @property
     def maximum_length(self):
-        """int, the tokens of a sentence that a checkpoint's model reads at most, or None."""
+        """int, the maximum number of tokens that a checkpoint's model reads. None for no limit."""
         return self.tokenizer.max_length
 
     def encode(self, words):
-        """Ids int32 (T,) of a sentence, and the places (W,) of those that carry the words' tags."""
+        """Return (ids, positions) for a list of W words: int32 ids (T,), and ints (W,).
+
+        The position of a word is that of its first token, because a word may have several tokens.
+        """
         ids, positions = self.tokenizer.encode_words(words)
         return np.array(ids, "int32"), np.array(positions, "int64")
 
     def count_pieces(self, words):
-        """Count the tokens of a sentence of words, special ones included."""
+        """Return the number of tokens in a list of words, including special tokens."""
         return len(self.tokenizer.encode_words(words, max_length=MOST_TOKENS)[0])
 
     def as_columns(self, rows, words):
-        """Return the inputs of a model as columns, of lists of ids (T,) and of words."""
+        """Return the model inputs of sentences as columns for `Columns`.
+
+        `rows` is a list with the ids (T,) of each sentence, and `words` a list with its words.
+        """
         inputs = super().as_columns(rows)
         if self.characters is None:
             return inputs
-        tokens, numbers = number_tokens(words)
-        return {"token_ids": inputs, "character_ids": Ragged(numbers, 0, self.spell(tokens))}
+        return {"token_ids": inputs, "character_ids": self.spell_column(words)}
 
     def columns(self, examples):
-        """Return `Columns` of a list of `Sentence`, `DependencyTree` or `ConstituencyTree`.
+        """Convert a list of `Sentence`, `DependencyTree` or `ConstituencyTree` to `Columns`.
 
-        Labels are int32 (B, T), -1 at padding and at pieces of a word after its first. Those of
-        dependency trees are a dict: `"arc_scores"`, the heads, and `"label_scores"`, the relations.
-        Constituency trees have `"target_ids"` among their inputs, from the begin id on; labels are
-        the ids that follow.
+        `ka.data.batches` reads these. Labels are int32 (B, T), and -1 at padding and at all pieces
+        of a word after its first. For dependency trees, labels are a dict of such arrays:
+        `"arc_scores"` contains the heads and `"label_scores"` the relations. For constituency
+        trees, inputs include `"target_ids"`, which start with the begin id, and labels are the ids
+        that follow.
         """
-        return place_labels(examples, self)
+        words = [example.tokens for example in examples]
+        if isinstance(examples[0], ConstituencyTree):
+            return self._tree_columns(examples, words)
+        of_trees = isinstance(examples[0], DependencyTree)
+        tags = [example.relations if of_trees else example.tags for example in examples]
+        check_tags(words, tags, self.labels)
+        rows, labels = [], []
+        for tokens, names in zip(words, tags, strict=True):
+            ids, positions = self.encode(tokens)
+            row = np.full(len(ids), -1, "int32")
+            row[positions] = self.labels.ids(names)
+            rows.append(ids)
+            labels.append(row)
+        labels = Ragged(labels, -1)
+        if of_trees:
+            heads = Ragged([tree.heads for tree in examples], -1)
+            labels = {"arc_scores": heads, "label_scores": labels}
+        return Columns(self.as_columns(rows, words), labels, lengths=list(map(len, rows)))
+
+    def _tree_columns(self, trees, words):
+        inputs = self.as_columns([self.encode(tokens)[0] for tokens in words], words)
+        inputs = inputs if isinstance(inputs, dict) else {"token_ids": inputs}
+        targets = [encode_tree(tree, self.labels) for tree in trees]
+        inputs["target_ids"] = Ragged([ids[:-1] for ids in targets], PADDING_ID)
+        labels = Ragged([ids[1:] for ids in targets], -1)
+        return Columns(inputs, labels, lengths=[len(ids) - 1 for ids in targets])
 
     def word_logits(self, logits, words):
-        """Logits (W, L) of the words of one sentence, from those of its tokens (T, L)."""
+        """Return the logits (W, L) of L labels, at the first token of each of W words.
+
+        `logits` are (T, L), for all T tokens of the words.
+        """
         return np.asarray(logits)[self.encode(words)[1]]
 
-    def spell(self, tokens):
-        """Character ids (T, C) of tokens (T,), 0 after the end of a word."""
-        return spell(tokens, self.characters, self.word_length)
-
     def tags(self, logits, sentences):
-        """Return the tags that logits (B, T, num_labels) give to sentences.
+        """Return a list for each sentence with the most probable tag of each word, a str.
 
-        A list of str for each.
+        `logits` are (B, T, number of labels), and `sentences` are the lists of words.
         """
         return [
             [self.labels.names[i] for i in np.argmax(self.word_logits(row, tokens), axis=-1)]
@@ -185,96 +194,42 @@ class TaggerPreprocessor(TokenizerOwner):
         ]
 
     def name_places(self, words, tags):
-        """For a picture: what each place is called that looks (with the tag), and that is seen."""
+        """Return the names of rows and of columns for a plot of attention weights.
+
+        `words` and `tags` are lists of str, one tag for each word. Both results are lists of str
+        with a token each. The rows (queries) also show the tags.
+        """
         keys = self.tokenizer.name_words(words)
         queries = list(keys)
-        for place, tag in zip(self.encode(words)[1], tags, strict=True):
-            queries[place] = f"{keys[place]}  {tag}"
+        for index, tag in zip(self.encode(words)[1], tags, strict=True):
+            queries[index] = f"{keys[index]}  {tag}"
         return queries, keys
 
     def config(self):
-        """Return the entry in the manifest: all that an app needs to repeat the preprocessing."""
-        config = {**self.describe_tokenizer(), "labels": LABELS, "split": self.pattern}
+        config = {**super().config(), "labels": LABELS, "split": self.pattern}
         if not self.reads_words:
             return config
-        return config | {
-            "characters": CHARACTERS if self.characters else None,
-            "word_length": self.word_length,
-            "longer_words": LONGER_WORDS,
-            "lowercase_characters": False,
-        }
+        return config | self.describe_spelling() | {"lowercase_characters": False}
 
     def parts(self):
-        characters = {} if self.characters is None else {CHARACTERS: self.characters}
-        return {LABELS: self.labels, **characters, **super().parts()}
+        return {LABELS: self.labels, **super().parts()}
 
     @classmethod
     def load(cls, folder):
-        """Reads what `save` wrote."""
+        """Load a preprocessor from the files that `save` wrote into `folder`."""
         config, tokenizer = cls.load_tokenizer(folder)
-        # How texts are split is said for the tagger, and not for its vocabulary.
+        # The pattern is a field of the preprocessor, not of its vocabulary.
         pattern, labels = config.pattern("split", default=None), Labels.load(config.file("labels"))
         if not isinstance(tokenizer, Vocabulary):
             return cls(tokenizer, labels, pattern=pattern)
-        return cls(
-            dataclasses.replace(tokenizer, pattern=None), labels, *load_spelling(config), pattern
-        )
-
-
-def load_spelling(config):
-    """Return (`Vocabulary` of characters or None, how many of a word are read) of a manifest."""
-    characters = config.file("characters", default=None)
-    return (
-        Vocabulary.load(characters) if characters else None,
-        config.whole("word_length", most=MOST_CHARACTERS),
-    )
-
-
-def spell(tokens, characters, word_length):
-    """Character ids (T, C) of tokens (T,) by a `Vocabulary`, 0 after the end of a word."""
-    end = word_length // 2
-    shown = [
-        token
-        if len(token) <= word_length
-        else token[: word_length - end] + token[len(token) - end :]
-        for token in tokens
-    ]
-    return pad_rows([characters.ids(token) for token in shown], length=word_length)
-
-
-def place_labels(examples, preprocessor):
-    """Return the `Columns` of `TaggerPreprocessor.columns`."""
-    words = [example.tokens for example in examples]
-    if isinstance(examples[0], ConstituencyTree):
-        rows = [preprocessor.encode(tokens)[0] for tokens in words]
-        inputs = preprocessor.as_columns(rows, words)
-        inputs = inputs if isinstance(inputs, dict) else {"token_ids": inputs}
-        targets = [encode_tree(tree, preprocessor.labels) for tree in examples]
-        inputs["target_ids"] = Ragged([ids[:-1] for ids in targets], PADDING_ID)
-        labels = Ragged([ids[1:] for ids in targets], -1)
-        return Columns(inputs, labels, lengths=[len(ids) - 1 for ids in targets])
-    of_trees = isinstance(examples[0], DependencyTree)
-    tags = [example.relations if of_trees else example.tags for example in examples]
-    check_tags(words, tags, preprocessor.labels)
-    rows, labels = [], []
-    for tokens, names in zip(words, tags, strict=True):
-        ids, positions = preprocessor.encode(tokens)
-        row = np.full(len(ids), -1, "int32")
-        row[positions] = preprocessor.labels.ids(names)
-        rows.append(ids)
-        labels.append(row)
-    labels = Ragged(labels, -1)
-    if of_trees:
-        heads = Ragged([tree.heads for tree in examples], -1)
-        labels = {"arc_scores": heads, "label_scores": labels}
-    return Columns(preprocessor.as_columns(rows, words), labels, lengths=list(map(len, rows)))
+        words = dataclasses.replace(tokenizer, pattern=None)
+        return cls(words, labels, *load_spelling(config), pattern)
 
 
 def check_tags(words, tags, labels):
-    """Refuses a tag that is no label, and says where it stands.
+    """Raise a ValueError that names the sentence and word if a tag is not among the labels.
 
-    Args:
-        words, tags: lists of lists of str, those of each sentence.
+    `words` and `tags` are lists with one list of str for each sentence.
     """
     names = set(labels.names)
     for number, sentence in enumerate(zip(words, tags, strict=True), start=1):

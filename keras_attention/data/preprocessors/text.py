@@ -1,4 +1,4 @@
-"""`TextPreprocessor`: texts to the inputs of a classifier, and its logits to labels."""
+"""`TextPreprocessor`: converts strings to the inputs of a classifier, and its logits to labels."""
 
 import dataclasses
 
@@ -14,22 +14,22 @@ from keras_attention.files.fields import MOST_TOKENS
 from keras_attention.files.io import number_errors
 
 LABELS = "labels.txt"
-LENGTH = 512  # words that are read, unless another number is asked for
+LENGTH = 512  # default limit, in words
 
 
 @dataclasses.dataclass(frozen=True)
 class TextPreprocessor(TokenizerOwner):
-    """Turns texts into the inputs of `ka.models.text_classifier`, in NumPy.
+    """Converts strings to the inputs of `ka.models.text_classifier`, in NumPy.
+
+    Call the object on a list of strings to get the token ids, int32 (B, T), padded at the end. If
+    the model reads segment ids, the result is a dict with `"token_ids"` and `"segment_ids"`.
 
     Args:
-        tokenizer: `Vocabulary` of words, or `PretrainedTokenizer` for a model that began as a
-            checkpoint.
-        labels: `Labels`, or their names.
-        maximum_length: int, the tokens of a text that the model sees. Of a longer text these are
-            the first. None for the tokenizer's own limit, or 512 words.
-
-    Calling it on a list of texts gives the token ids int32 (B, T), with padding after the end of a
-    text, or a dict with `"segment_ids"`, too, where a checkpoint's model reads them.
+        tokenizer: `Vocabulary` of words, or `PretrainedTokenizer` for a checkpoint's model.
+        labels: `Labels`, or the names of the classes.
+        maximum_length: int, the number of tokens that the model reads from the start of a string.
+            The rest is cut off. None uses the limit of a `PretrainedTokenizer`, or 512 words for a
+            `Vocabulary`.
 
     ```python
     import keras_attention as ka
@@ -39,12 +39,6 @@ class TextPreprocessor(TokenizerOwner):
     assert preprocessor.tokenizer.entries == ("<pad>", "<unk>", "a", "joy", "real", ",", "bore")
     assert preprocessor(["A joy", "what a real joy"]).tolist() == [[2, 3, 0, 0], [1, 2, 4, 3]]
     assert preprocessor.names([[2.0, 1.0], [0.0, 3.0]]) == ["bad", "good"]
-
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "film", "##s"]
-    tokenizer = ka.data.PretrainedTokenizer.from_vocabulary(pieces, lowercase=True)
-    preprocessor = ka.data.TextPreprocessor(tokenizer, ["bad", "good"])
-    inputs = preprocessor(["Good films", "good"])
-    assert inputs["token_ids"].tolist() == [[2, 4, 5, 6, 3], [2, 4, 3, 0, 0]]
     ```
     """
 
@@ -54,7 +48,7 @@ class TextPreprocessor(TokenizerOwner):
     kind = "classifier"
 
     def __post_init__(self):
-        self.check_labels()
+        object.__setattr__(self, "labels", Labels.of(self.labels))
         self.check_padding()
         length = self.maximum_length
         if length is None:
@@ -78,39 +72,40 @@ class TextPreprocessor(TokenizerOwner):
         maximum_length=LENGTH,
         pattern=None,
     ):
-        """Return one with the words of `train` as its vocabulary.
+        """Make a preprocessor whose vocabulary is collected from training examples.
 
         Args:
-            train: list of `Text`: the training part, and nothing of the others.
-            labels: names of the labels, such as `data.labels`; None for those in `train`.
-            min_count, max_size, lowercase: of the vocabulary, as in `Vocabulary.build`.
-            maximum_length: int.
-            pattern: str, or None, as in `Vocabulary`.
+            train: list of `Text`, only the training split.
+            labels: the names of the classes, such as `data.labels`. None uses the labels in
+                `train`.
+            min_count: int. Words that occur less often are treated as unknown.
+            max_size: int, the maximum number of word ids, including padding. None for no limit.
+            lowercase: bool, whether to ignore case.
+            maximum_length: int, the number of words that the model reads from the start of a
+                string.
+            pattern: str, a regular expression that matches the words in a string. None uses the
+                rule of `ka.data.split_words`.
         """
         if labels is None:
             labels = sorted({label for _, label in train})
-        seen = (word for text, _ in train for word in split_words(text, pattern)[:maximum_length])
-        words = Vocabulary.build(
-            seen, min_count=min_count, max_size=max_size, lowercase=lowercase, pattern=pattern
-        )
-        return cls(words, Labels(labels), maximum_length)
+        words = (word for text, _ in train for word in split_words(text, pattern)[:maximum_length])
+        options = {"min_count": min_count, "max_size": max_size, "lowercase": lowercase}
+        return cls(Vocabulary.build(words, **options, pattern=pattern), labels, maximum_length)
 
     def __call__(self, texts, sequence_length=None):
-        """Return the model's inputs for a batch of texts.
+        """Convert a list of strings to model inputs.
 
-        Args:
-            texts: list of str.
-            sequence_length: int T, pads to that length, and cuts what is longer; None pads to the
-                longest text.
+        Rows are padded or cut to `sequence_length`, or padded to the longest if it is None.
         """
         texts = check_texts("TextPreprocessor", texts)
         rows = list(number_errors("Text", texts, lambda text: self.ids(text, sequence_length)))
         return self.as_inputs(pad_rows(rows, self.padding_id, sequence_length))
 
     def columns(self, texts):
-        """Return `Columns` of a list of `Text` or `MultiLabelText`, for `ka.data.batches`.
+        """Convert a list of `Text` or `MultiLabelText` to `Columns` for `ka.data.batches`.
 
-        Labels are int32 (B,), or for texts with several zeros and ones float32 (B, L).
+        Labels are class ids, int32 (B,). For `MultiLabelText` they are float32 (B, L), 1 for each
+        label that applies and 0 elsewhere.
         """
         names = [labels for _, labels in texts]
         single = isinstance(names[0], str)
@@ -119,28 +114,30 @@ class TextPreprocessor(TokenizerOwner):
         return Columns(self.as_columns(rows), labels, lengths=list(map(len, rows)))
 
     def split(self, text):
-        """Return the tokens of a text that the model sees, as str.
+        """Return the tokens of a string that the model reads, a list of str.
 
-        A ValueError if there is none.
+        Raise a ValueError if the string has no tokens.
         """
         return self.tokenizer.split(text, self.maximum_length)
 
     def is_cut(self, text):
-        """Return whether the model sees only the beginning of a text."""
+        """Return whether a string is longer than the model reads."""
         return self.maximum_length is not None and self.tokenizer.count(text) > self.maximum_length
 
     def ids(self, text, most=None):
-        """Token ids int32 (T,) of one text, at most so many."""
+        """Return the int32 ids (T,) of a string, cut to `most` tokens and to the model's limit."""
         limits = [n for n in (most, self.maximum_length) if n is not None]
         return self.tokenizer.encode_text(text, min(limits, default=None))
 
     def names(self, logits):
-        """Return the label that each row of logits (B, num_classes) gives, as a list of str."""
+        """Return the most probable class of each example, a list of str.
+
+        `logits` are (B, classes).
+        """
         return [self.labels.names[i] for i in np.argmax(np.asarray(logits), axis=-1)]
 
     def config(self):
-        """Return the entry in the manifest: all that an app needs to repeat the preprocessing."""
-        config = {**self.describe_tokenizer(), "labels": LABELS}
+        config = {**super().config(), "labels": LABELS}
         if self.reads_words:
             longer = "the first maximum_length words"
             config |= {"maximum_length": self.maximum_length, "longer_texts": longer}
@@ -151,7 +148,7 @@ class TextPreprocessor(TokenizerOwner):
 
     @classmethod
     def load(cls, folder):
-        """Reads what `save` wrote."""
+        """Load a preprocessor from the files that `save` wrote into `folder`."""
         config, tokenizer = cls.load_tokenizer(folder)
         words = isinstance(tokenizer, Vocabulary)
         length = config.whole("maximum_length", most=MOST_TOKENS) if words else None

@@ -1,22 +1,24 @@
-"""`TokenizerOwner`: what preprocessors share that have a tokenizer of words or of a checkpoint."""
+"""`TokenizerOwner`: base of preprocessors with a tokenizer."""
 
 from keras_attention.data.columns import Ragged
 from keras_attention.data.tokenizers.building import load_own_tokenizer, name_kind
 from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
 from keras_attention.data.tokenizers.subwords import UNKNOWN_ID
-from keras_attention.data.tokenizers.vocabulary import Labels, Vocabulary
+from keras_attention.data.tokenizers.vocabulary import Vocabulary
 from keras_attention.files.manifest import read_preprocessing, save_preprocessing
 
 WORDS, TOKENS = "words.txt", "tokens"
-SUBWORD = "subword_"  # in front of the kind where the tokenizer is a checkpoint's
+SUBWORD = "subword_"  # prefix of `kind` in manifests if the tokenizer is a checkpoint's
 
 
 class TokenizerOwner:
-    """A preprocessor, a dataclass whose field `tokenizer` is saved with it.
+    """Base class of preprocessors that save a tokenizer.
+
+    Subclasses are dataclasses with a field `tokenizer`.
 
     Attributes:
         tokenizer: a `ReadingTokenizer` or `WritingTokenizer` (`data/tokenizers/protocol.py`).
-        kind: str, what a manifest calls a preprocessor of words.
+        kind: str, the name of the preprocessor in manifests.
     """
 
     kind = None
@@ -28,53 +30,47 @@ class TokenizerOwner:
 
     @property
     def is_pretrained(self):
-        """bool, whether the tokenizer is a checkpoint's."""
+        """bool, whether the tokenizer comes from a Hugging Face checkpoint."""
         return isinstance(self.tokenizer, PretrainedTokenizer)
 
     @property
     def padding_id(self):
-        """int, the id after the end of a text."""
+        """int, the id that pads shorter rows."""
         return self.tokenizer.padding_id
 
     @property
     def vocabulary_size(self):
-        """int, how many ids there are; None where a model may have room for more."""
+        """int, the number of ids, or None for a checkpoint, whose model may have more ids."""
         return self.tokenizer.vocabulary_size
 
     @property
     def unit(self):
-        """str, what its limits count."""
+        """str, the unit of length limits, such as `"words"`."""
         return self.tokenizer.unit
 
-    def check_labels(self):
-        """Makes `Labels` of the names of labels."""
-        if not isinstance(self.labels, Labels):
-            object.__setattr__(self, "labels", Labels(self.labels))
-
     def check_padding(self):
-        """Refuses a tokenizer without padding."""
+        """Raise a ValueError if the tokenizer has no id for padding."""
         if self.tokenizer.padding_id is None:
             raise ValueError(
-                f"{type(self).__name__}: every id of this tokenizer is a token, and rows of a "
-                "batch differ in length: it needs one for padding."
+                f"{type(self).__name__}: this tokenizer has no id for padding, which batches need."
             )
 
     def as_inputs(self, ids):
-        """Return what the model takes, of ids (B, T).
+        """Return the model inputs for ids (B, T): the ids, or a dict with segment ids of 0 as well.
 
-        With `"segment_ids"`, all 0, where it reads them.
+        The model of a checkpoint decides whether segment ids are necessary.
         """
         return {"token_ids": ids, "segment_ids": ids * 0} if self.tokenizer.has_segments else ids
 
     def as_columns(self, rows):
-        """Return the inputs of the model as columns, of a list of ids (T,)."""
+        """Return the model inputs as columns for `Columns`, given the ids (T,) of each example."""
         token_ids = Ragged(rows, self.padding_id)
         if not self.tokenizer.has_segments:
             return token_ids
         return {"token_ids": token_ids, "segment_ids": Ragged([row * 0 for row in rows], 0)}
 
-    def describe_tokenizer(self):
-        """Return the tokenizer's entries in a manifest, and the kind of the preprocessor."""
+    def config(self):
+        """Return the entry of `manifest.json` from which an app can preprocess in the same way."""
         if self.is_pretrained:
             return {"kind": SUBWORD + self.kind, "tokenizer": self.tokenizer.config()}
         ids = {"padding_id": self.tokenizer.padding_id, "unknown_id": UNKNOWN_ID}
@@ -90,22 +86,22 @@ class TokenizerOwner:
         }
 
     def parts(self):
-        """{file name: what has a `save`}, the files beside the manifest."""
+        """Return a dict from the names of the files to write to objects with a method `save`."""
         if self.is_pretrained:
             return self.tokenizer.parts()
         name = WORDS if self.reads_words else TOKENS + name_kind(self.tokenizer)[1]
         return {name: self.tokenizer}
 
     def save(self, folder):
-        """Writes the tokenizer's files into `folder`, and its config into `manifest.json` there.
-
-        Other entries of the manifest stay.
-        """
+        """Write the tokenizer's files into `folder`, and `config` into its `manifest.json`."""
         save_preprocessing(folder, self.config(), self.parts())
 
     @classmethod
     def load_tokenizer(cls, folder):
-        """Return (`Fields` of what `config` gave, the tokenizer), from what `save` wrote."""
+        """Load the files that `save` wrote, and return (`Fields` of `config`, the tokenizer).
+
+        `folder` is the path of their folder.
+        """
         config = read_preprocessing(folder, cls.kind, SUBWORD + cls.kind)
         if config.values["kind"] != cls.kind:
             return config, PretrainedTokenizer.load(folder, config.object("tokenizer"))

@@ -1,1 +1,1 @@
-"""Readers, one file for each format: files and TensorFlow data sets become lists of examples."""
+"""Readers, one file for each format: files or TensorFlow datasets to lists of examples."""

@@ -1,4 +1,4 @@
-"""Pictures with boxes around what is in them: in memory, checked, and as batches."""
+"""Images with boxes around their objects."""
 
 import typing
 
@@ -8,17 +8,21 @@ from keras_attention.data.dataset import DataSet
 from keras_attention.data.readers.image_folders import read_image
 from keras_attention.data.readers.orientation import SIDEWAYS, turn_box
 
-FORMAT = "xyxy"  # of boxes, as Keras names it: left, top, right, bottom in pixels
+FORMAT = "xyxy"  # Keras's name for boxes as (left, top, right, bottom) in pixels
 
 
 class BoxedImage(typing.NamedTuple):
-    """A picture and its objects.
+    """An image and its objects.
 
-    `image` is the path of a file, the bytes of one, or an array (H, W, C), uint8 or floats from 0
-    to 1. `boxes` is a tuple of (x0, y0, x1, y1) in pixels, `labels` a str for each. `crowds` says
-    of each whether it is a crowd, of which COCO counts nothing; empty where none is. `size` is
-    (height, width), the pixels that boxes are in; None for those of an array. `name` is for results
-    and errors.
+    Attributes:
+        image: path of a file, bytes of a file, or array (H, W, C), uint8 or floats from 0 to 1.
+        boxes: tuple of (x0, y0, x1, y1), the left, top, right and bottom sides in pixels.
+        labels: tuple of str, the class of each box.
+        crowds: tuple of bool, whether each box contains a crowd (many objects in one box), which
+            COCO does not score. Empty if no box is a crowd.
+        size: (height, width) of the image in the pixels that boxes refer to. None uses the size of
+            the array `image`.
+        name: an identifier of the image, used in results and error messages.
     """
 
     image: object
@@ -42,19 +46,23 @@ class BoxedImage(typing.NamedTuple):
         seed=0,
         notes=(),
     ):
-        """Return a `DataSet` from lists of `BoxedImage`. Without `dev`, a part of train becomes it.
+        """Make a `DataSet` from lists of `BoxedImage` for train, dev and test.
 
-        Boxes are cut at the edges of their picture; those without area are left out, which `notes`
-        then say.
+        If `dev` is empty, a random share `dev_fraction` of `train` is moved to it. Boxes are
+        clipped to their image. Boxes without area are left out, and `notes` states their number.
 
         Args:
-            labels: names of the classes in the order of their ids; None sorts those that are there.
-            bounding_box_format: str, how the boxes are given, as in
+            train, dev, test: lists of `BoxedImage`, or of tuples with the same fields.
+            labels: the names of the classes in the order of their ids. None sorts the classes of
+                all boxes.
+            bounding_box_format: str, the format of the boxes, as in
                 `keras.utils.bounding_boxes.convert_format`: `"xyxy"`, `"xywh"`, `"center_xywh"`,
                 `"rel_xyxy"`, ...
-            image_size: what pictures are to be resized to, (height, width), or an int for the
-                longer side. None leaves it to the task.
-            notes: tuple of str, what a model's card is to say about the data.
+            image_size: the size to resize images to, (height, width), or an int for the longer
+                side. None lets the task choose.
+            dev_fraction: float, the share of train that becomes dev if dev is empty.
+            seed: int, for the random choice of these examples.
+            notes: tuple of str, remarks about the data for a model card.
 
         ```python
         import numpy as np
@@ -78,7 +86,7 @@ class BoxedImage(typing.NamedTuple):
                 f"The label {unknown[0]!r} is not among labels: {', '.join(map(str, labels))}."
             )
         if any(parts) and not labels:
-            raise ValueError("No picture has an object: expected labels, or a box in one of them.")
+            raise ValueError("No image has an object: expected labels, or a box in one of them.")
         if dropped:
             notes = (*notes, f"{dropped} boxes without area are left out")
         options = {"labels": labels, "dev_fraction": dev_fraction, "seed": seed}
@@ -86,39 +94,41 @@ class BoxedImage(typing.NamedTuple):
         return DataSet.from_parts(cls, *parts, **options, notes=tuple(notes), about=about)
 
     def objects(self):
-        """[(label, box, whether it is a crowd)], as `ka.training.score_boxes` takes them."""
+        """Return the objects, [(label, box, is a crowd)], as `ka.training.score_boxes` expects."""
         crowds = self.crowds or (False,) * len(self.boxes)
         return list(zip(self.labels, self.boxes, crowds, strict=True))
 
 
 def check_boxes(example, bounding_box_format=FORMAT):
-    """Return (the `BoxedImage` with boxes in pixels within the picture, how many had no area)."""
-    where = "A picture" if example.name is None else f"The picture {example.name}"
+    """Check the boxes of a `BoxedImage`: return (new `BoxedImage`, number of boxes without area).
+
+    `bounding_box_format` is Keras's name for the meaning of the four numbers of a box, such as
+    `"xyxy"`. In the result, boxes are converted from `bounding_box_format` to pixels and clipped to
+    the image. Boxes without area are left out.
+    """
+    name = "An image" if example.name is None else f"The image {example.name}"
     size = example.size
     if size is None:
         size = getattr(example.image, "shape", ())[:2]
     if len(size) != 2:
         raise ValueError(
-            f"{where} has no size: a BoxedImage of a file needs size=(height, width), the pixels "
-            "that its boxes are in."
+            f"{name} has no size: give size=(height, width), the pixels that boxes count."
         )
     height, width = map(int, size)
     if height < 1 or width < 1:
-        raise ValueError(f"{where} is {height} by {width} pixels: expected one or more of each.")
+        raise ValueError(f"{name} is {height} by {width} pixels: expected one or more of each.")
     for box in example.boxes:
         if np.shape(box) != (4,):
-            raise ValueError(f"{where} has the box {box!r:.60}: expected four numbers.")
-    boxes = np.asarray(example.boxes, "float64") if len(example.boxes) else []
+            raise ValueError(f"{name} has the box {box!r:.60}: expected four numbers.")
+    boxes = np.asarray(example.boxes, "float64").reshape(-1, 4)
     if len(boxes) != len(example.labels) or len(example.crowds) not in (0, len(boxes)):
         raise ValueError(
-            f"{where} has {len(boxes)} boxes, {len(example.labels)} labels and "
+            f"{name} has {len(boxes)} boxes, {len(example.labels)} labels and "
             f"{len(example.crowds)} crowds: expected as many of each, or no crowds."
         )
-    if not len(boxes):
-        return example._replace(boxes=(), labels=(), crowds=(), size=(height, width)), 0
     if not np.isfinite(boxes).all():
-        raise ValueError(f"{where} has a box that is not finite: {boxes.tolist()}.")
-    if bounding_box_format != FORMAT:
+        raise ValueError(f"{name} has a box that is not finite: {boxes.tolist()}.")
+    if len(boxes) and bounding_box_format != FORMAT:
         boxes = convert_boxes(boxes, bounding_box_format, FORMAT, (height, width))
     boxes = np.clip(boxes, 0, [width, height, width, height])
     with_area = np.flatnonzero((boxes[:, 2:] > boxes[:, :2]).all(axis=1))
@@ -132,13 +142,10 @@ def check_boxes(example, bounding_box_format=FORMAT):
 
 
 def turn_boxes(example, orientation):
-    """Return a `BoxedImage` in pixels of its picture as EXIF turns it upright.
+    """Make the boxes of a `BoxedImage` fit the upright image, and return the new `BoxedImage`.
 
-    Boxes are taken to be of the upright picture already, unless the size is that of the stored one.
-
-    Args:
-        example: `BoxedImage` of a file, with its `size` and boxes (x0, y0, x1, y1).
-        orientation: int, of EXIF.
+    Images are shown rotated by their EXIF `orientation` (1 to 8). Boxes usually refer to the
+    upright image already. They are rotated only if `size` is the size of the image as stored.
     """
     if orientation < SIDEWAYS or example.size[0] == example.size[1]:
         return example
@@ -148,14 +155,20 @@ def turn_boxes(example, orientation):
 
 
 def turn_stored_boxes(example, orientation):
-    """Turn a `BoxedImage` whose boxes are of the stored pixels into one of the upright picture."""
+    """Rotate the boxes and the size of a `BoxedImage` upright, by an EXIF orientation (1 to 8).
+
+    The boxes refer to the image as stored. The image file stays unchanged.
+    """
     boxes = tuple(turn_box(box, orientation, example.size) for box in example.boxes)
     size = example.size[::-1] if orientation >= SIDEWAYS else example.size
     return example._replace(boxes=boxes, size=tuple(size))
 
 
 def convert_boxes(boxes, source, target, size):
-    """Boxes (n, 4) in another of Keras's formats, as NumPy; `size` is (height, width)."""
+    """Convert boxes, a NumPy array (n, 4), between Keras's formats.
+
+    `source` and `target` are names such as `"xyxy"`. `size` is the (height, width) of the image.
+    """
     from keras import ops, utils
 
     height, width = size

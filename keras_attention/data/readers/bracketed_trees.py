@@ -1,23 +1,27 @@
-"""Constituency trees: in brackets, as treebanks have them, and as sequences of labels."""
+"""Constituency trees: as nested nodes, as brackets, and as sequences of labels."""
 
 import re
 import typing
 
 from keras_attention.data.dataset import DataSet
 
-MOST_DEPTH = 200  # of brackets in brackets; the Penn Treebank has 36
+MOST_DEPTH = 200  # nested brackets. The maximum in the Penn Treebank is 36.
 CLOSE = ")"
-EMPTY = "-NONE-"  # the tag of what is no word: traces, and what is left out
-TOP = "TOP"  # the label of a root without one
+EMPTY = "-NONE-"  # tag of traces and other empty elements
+TOP = "TOP"  # label for a root without a label
 
-# What brackets in words are called, as in the Penn Treebank.
+# The Penn Treebank's replacements for brackets in words.
 _NAMES = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
 _PIECE = re.compile(r"[()]|[^\s()]+")
 _FUNCTION = re.compile(r"(?<=.)[-=|].*")
 
 
 class ConstituencyTree(typing.NamedTuple):
-    """A label and its children: trees, or for the tag of a word that word alone.
+    """A node of a constituency tree: a label and its children.
+
+    The children of a constituent are trees. A leaf has a part-of-speech tag as its label and one
+    word, a str, as its only child. `str(tree)` returns the tree in brackets. Brackets inside words
+    become `-LRB-` and `-RRB-`, as in the Penn Treebank.
 
     ```python
     import keras_attention as ka
@@ -26,8 +30,6 @@ class ConstituencyTree(typing.NamedTuple):
     assert tree.label == "S" and tree.tokens == ("Dogs", "bark") and tree.tags == ("NNS", "VBP")
     assert str(tree.children[0]) == "(NP (NNS Dogs))"
     ```
-
-    As a str, brackets in words are `-LRB-` and `-RRB-`, as in the Penn Treebank.
     """
 
     label: str
@@ -35,19 +37,18 @@ class ConstituencyTree(typing.NamedTuple):
 
     @classmethod
     def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
-        """Return a `DataSet` from lists of trees. Without `dev`, a part of train becomes it.
+        """Make a `DataSet` from lists of trees for train, dev and test.
 
-        Its labels are those of constituents, as `"(NP"`, and then the tags of words, of all parts,
-        both sorted.
+        If `dev` is empty, a random share `dev_fraction` of `train`, chosen by the int `seed`, is
+        moved to it. The labels are the sorted labels of constituents, such as `"(NP"`, followed by
+        the sorted tags of words.
         """
         train, dev, test = parts = [list(part) for part in (train, dev, test)]
         names = set()
         for tree in (tree for part in parts for tree in part):
             if not isinstance(tree, cls) or tree.is_tag:
-                raise ValueError(
-                    f"{str(tree)[:60]!r} is no constituent: expected trees of "
-                    "ka.data.parse_brackets."
-                )
+                problem = "is not a constituent: expected trees of ka.data.parse_brackets"
+                raise ValueError(f"{str(tree)[:60]!r} {problem}.")
             names.update(linearize_tree(tree))
         labels = sorted(names - {")"}, key=lambda name: (not name.startswith("("), name))
         options = {"labels": tuple(labels), "dev_fraction": dev_fraction, "seed": seed}
@@ -55,12 +56,12 @@ class ConstituencyTree(typing.NamedTuple):
 
     @property
     def is_tag(self):
-        """bool, whether it is a word with its tag."""
+        """bool, whether this node is a leaf: a part-of-speech tag with its word."""
         return isinstance(self.children[0], str)
 
     @property
     def leaves(self):
-        """Tuple of (tag, word)."""
+        """tuple of (tag, word), the leaves from left to right."""
         return tuple(
             (node.label, node.children[0])
             for node in _walk(self)
@@ -69,12 +70,12 @@ class ConstituencyTree(typing.NamedTuple):
 
     @property
     def tokens(self):
-        """Tuple of str, the words."""
+        """tuple of str, the words of the sentence."""
         return tuple(word for _, word in self.leaves)
 
     @property
     def tags(self):
-        """Tuple of str, the tags of the words."""
+        """tuple of str, the tags of the words."""
         return tuple(tag for tag, _ in self.leaves)
 
     def __str__(self):
@@ -90,8 +91,9 @@ class ConstituencyTree(typing.NamedTuple):
 
 
 def _walk(tree):
-    """The nodes of a tree from left to right, and `CLOSE` behind the children of each; no
-    recursion, as a tree may be deeper than Python's stack.
+    """Yield the nodes of a tree from left to right, and `CLOSE` after the children of each node.
+
+    The function does not recurse, because a tree may be deeper than Python's stack.
     """
     waiting = [tree]
     while waiting:
@@ -102,16 +104,14 @@ def _walk(tree):
 
 
 def parse_brackets(text):
-    """Return the trees of a text in the brackets of the Penn Treebank.
+    """Parse a string in the bracket format of the Penn Treebank to a list of `ConstituencyTree`.
 
-    A list of `ConstituencyTree`.
+    Trees are prepared as usual for parsers (Collins, 1997). Labels are reduced to their category
+    (`NP-SBJ-1` becomes `NP`). Empty elements (`-NONE-`) and constituents without words are removed.
+    A root without a label is replaced by its child if it has only one, and otherwise labeled `TOP`.
 
-    As parsers are trained and scored (Collins, 1997): of a label its category stays (`NP` of
-    `NP-SBJ-1`), what is no word (`-NONE-`) goes with the constituents that have no word then, and
-    a root without a label is its only child, or else is called `TOP`.
-
-    Raises:
-        ValueError: the brackets do not match, or a bracket is no constituent and no tag of a word.
+    Raise a ValueError with the line number if a bracket is not closed, or is neither a constituent
+    nor a tagged word.
     """
     trees, stack, expects_label, root = [], [], False, None
     for match in _PIECE.finditer(text):
@@ -120,11 +120,11 @@ def parse_brackets(text):
             root = root if stack else match
             stack.append(["", []])
             if len(stack) > MOST_DEPTH:
-                raise _error(text, match, f"more than {MOST_DEPTH} brackets in brackets")
+                raise _error(text, match, f"more than {MOST_DEPTH} nested brackets")
             expects_label = True
             continue
         if not stack:
-            raise _error(text, match, f"{piece[:40]!r} stands outside of all brackets")
+            raise _error(text, match, f"{piece[:40]!r} is outside of all brackets")
         if piece != CLOSE:
             if expects_label:
                 stack[-1][0] = piece
@@ -151,21 +151,23 @@ def _error(text, match, problem):
 
 
 def _explain_no_end(text, root, count):
-    """Says how many brackets of the tree that begins at `root` are open at the end; and, as trees
-    mostly begin at the edge and go on behind it, where the next one may begin.
+    """Return an error message, a str, for a tree with `count` brackets that are not closed.
+
+    `root` is the `re.Match` of the tree's first bracket in `text`.
     """
     problem = f"the tree that begins here is not closed, {count} brackets are open at the end"
     following = re.compile(r"^\(", re.MULTILINE).search(text, root.end())
     if following is None:
         return problem
     number = 1 + text.count("\n", 0, following.start())
-    return (
-        f"{problem}; perhaps it should be closed before line {number}, which begins with a bracket"
-    )
+    return f"{problem}. Perhaps close it before line {number}, which begins with a bracket"
 
 
 def _explain_no_constituent(label, children):
-    """Return why a bracket is neither a constituent nor a word with its tag; None where it is."""
+    """Return why a bracket is neither a constituent nor a tagged word, a str, or else None.
+
+    `children` is a list of the words (str) and trees in the bracket.
+    """
     words = [child for child in children if isinstance(child, str)]
     if not children or (words and len(children) > 1):
         content = " ".join(map(str, (label, *children)))
@@ -177,7 +179,11 @@ def _explain_no_constituent(label, children):
 
 
 def _make(label, children, is_root):
-    """Return a `ConstituencyTree`, or None for one without words. `children` may be None."""
+    """Make a `ConstituencyTree`, or return None for a constituent without words.
+
+    `children` is a list with one word, or with trees and None. `is_root` is a bool, whether this
+    is the root of a tree.
+    """
     if isinstance(children[0], str):
         leaf = ConstituencyTree(label, (children[0],))
         if label == EMPTY:
@@ -192,9 +198,10 @@ def _make(label, children, is_root):
 
 
 def linearize_tree(tree):
-    """Return the labels of a tree from left to right (Vinyals et al., 2015, section 2.2).
+    """Convert a tree to a sequence of labels, a list of str, which a model can generate.
 
-    `"(NP"` opens a constituent, `")"` closes it, and a tag stands for its word.
+    (Vinyals et al., 2015, section 2.2.) `"(NP"` opens a constituent, `")"` closes the constituent,
+    and each word is replaced by its tag.
 
     ```python
     import keras_attention as ka
@@ -210,18 +217,17 @@ def linearize_tree(tree):
 
 
 def build_tree(names, tokens):
-    """Return the tree of such labels over `tokens`: the inverse of `linearize_tree`.
+    """Convert `names`, labels as from `linearize_tree`, to a tree over the words `tokens`.
 
-    Raises:
-        ValueError: the labels are no tree over exactly these words.
+    Raise a ValueError that explains why the labels are not a tree over exactly these words.
     """
     stack, words, root = [], list(reversed(tokens)), None
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         if root is not None:
-            raise ValueError(f"label {place}, {name!r}, stands behind the end of the tree")
+            raise ValueError(f"label {index}, {name!r}, is after the end of the tree")
         if name == CLOSE:
             if not stack or not stack[-1][1]:
-                raise ValueError(f"label {place} closes {'nothing' if not stack else 'no word'}")
+                raise ValueError(f"label {index} closes {'nothing' if not stack else 'no word'}")
             label, children = stack.pop()
             node = ConstituencyTree(label, tuple(children))
             if stack:
@@ -232,7 +238,7 @@ def build_tree(names, tokens):
             stack.append((name[1:], []))
         elif not stack or not words:
             missing = "no bracket" if words else "no word"
-            raise ValueError(f"label {place}, the tag {name!r}, has {missing}")
+            raise ValueError(f"label {index}, the tag {name!r}, has {missing}")
         else:
             stack[-1][1].append(ConstituencyTree(name, (words.pop(),)))
     if root is None or words:

@@ -1,4 +1,4 @@
-"""Pictures with texts about them: in memory, from COCO's captions and from tables, as batches."""
+"""Images with captions, from COCO's JSON and from tables."""
 
 import functools
 import pathlib
@@ -11,8 +11,8 @@ from keras_attention.data.preprocessors.objects_as_text import (
     describe_objects,
 )
 from keras_attention.data.readers.coco import find_coco_file, find_picture, is_coco, read_captions
-from keras_attention.data.readers.columns import SUFFIXES, UTF_8, find_suffix, read_columns
 from keras_attention.data.readers.image_folders import keep_readable
+from keras_attention.data.readers.tables import find_suffix, name_error, read_columns
 from keras_attention.data.splits import read_parts
 from keras_attention.files.io import is_file
 
@@ -20,11 +20,13 @@ PARAMETERS = "image_column", "text_column"
 
 
 class CaptionedImage(typing.NamedTuple):
-    """A picture and what is said about it.
+    """An image and one or more captions.
 
-    `image` is the path of a file, the bytes of one, or an array (H, W, C), uint8 or floats from 0
-    to 1. `texts` is a tuple of str, each of which describes it whole. `size` is (height, width) and
-    `objects` as `BoxedImage.objects` gives them, where the text names objects; None else.
+    Attributes:
+        image: path of a file, bytes of a file, or array (H, W, C), uint8 or floats from 0 to 1.
+        texts: tuple of str, the captions, each about the whole image.
+        size, objects: if the caption lists the objects in the image: (height, width) of the image,
+            and the list of `BoxedImage.objects`. Otherwise None.
     """
 
     image: object
@@ -34,22 +36,11 @@ class CaptionedImage(typing.NamedTuple):
 
     @classmethod
     def collect(cls, train=(), dev=(), test=(), *, image_size=None, dev_fraction=0.1, seed=0):
-        """Return a `DataSet` from lists of (picture, text or texts).
+        """Make a `DataSet` from lists of (image, captions) for train, dev and test.
 
-        Args:
-            train, dev, test: lists. Without `dev`, a part of train becomes it.
-            image_size: what pictures are to be resized to, (height, width), or an int for the
-                longer side. None leaves it to the task.
-
-        ```python
-        import numpy as np
-        import keras_attention as ka
-
-        night, day = np.zeros((8, 8, 1)), np.ones((8, 8, 1))
-        pairs = [(night, "dark"), (day, ("light", "white"))]
-        data = ka.data.CaptionedImage.collect(pairs, dev_fraction=0)
-        assert [example.texts for example in data.train] == [("dark",), ("light", "white")]
-        ```
+        If `dev` is empty, a random share `dev_fraction` of `train`, chosen by the int `seed`, is
+        moved to it. `image_size` is the (height, width) to resize images to, or an int for the
+        longer side, or None.
         """
         parts = [[_check(*example) for example in part] for part in (train, dev, test)]
         about = {"image_size": image_size}
@@ -58,17 +49,16 @@ class CaptionedImage(typing.NamedTuple):
 
 
 def caption_objects(data, bins=BINS, seed=0):
-    """Write for each picture a text that names its objects, by `ka.data.describe_objects`.
+    """Make a `DataSet` of `CaptionedImage` whose captions list the objects in each image.
+
+    A captioning model then learns to detect objects. The captions have the format of
+    `ka.data.describe_objects`. The labels of the dataset are the classes of the objects.
 
     Args:
         data: `DataSet` of `BoxedImage`.
-        bins: int, places along a side.
-        seed: int, of the order of the objects in each training text, which is another one for
-            each picture (Chen et al., 2022, *Pix2Seq*, section 2.1). Those of dev and test are in
-            the order of their places.
-
-    Returns:
-        A `DataSet` of `CaptionedImage`. Its labels are the classes of the objects.
+        bins: int, the number of positions along a side.
+        seed: int, for a random order of the objects in each training caption (Chen et al., 2022,
+            *Pix2Seq*, section 2.1). In dev and test, objects are sorted by position.
     """
     check_class_names(data.labels)
     parts = {name: [] for name in data.parts}
@@ -82,11 +72,14 @@ def caption_objects(data, bins=BINS, seed=0):
 
 
 def _check(image, texts, size=None, objects=None):
-    """Return a `CaptionedImage`; the text of a picture without objects alone is empty."""
+    """Make a `CaptionedImage` from `texts`, one caption (a str) or several.
+
+    A caption may be empty only if it lists objects and the image has none (`objects` is ()).
+    """
     texts = (texts,) if isinstance(texts, str) else tuple(texts)
     whole = all(isinstance(text, str) and (text.strip() or objects == ()) for text in texts)
     if not texts or not whole:
-        raise ValueError(f"texts={texts!r:.60}: expected a text, or several, none of them empty.")
+        raise ValueError(f"texts={texts!r:.60}: expected one or more str, none of them empty.")
     return CaptionedImage(image, texts, size, objects)
 
 
@@ -101,51 +94,47 @@ def from_captions(
     image_size=None,
     dev_fraction=0.1,
     seed=0,
-    encoding=UTF_8,
+    encoding="utf-8",
     on_error="raise",
 ):
-    """Pictures with captions from files; the end of the name says what is in one.
+    """Read a `DataSet` of `CaptionedImage` from files.
 
     - `.json`: COCO's captions (https://cocodataset.org/#format-data): `images` with `id` and
-      `file_name`, `annotations` with `image_id` and `caption`, of which a picture has several; or
-      a folder with such a file, called as for `from_coco`.
-    - `.csv`, `.tsv`, `.jsonl`: a picture's path and a text on each line, gzipped (`.gz`) or not;
-      of a picture there may be several lines.
+      `file_name`, `annotations` with `image_id` and `caption`, one or more for each image. A folder
+      that contains such a file under one of the names that `from_coco` accepts works, too.
+    - `.csv`, `.tsv`, `.jsonl`, gzipped (`.gz`) or not: the path of an image and a caption in each
+      row. An image may have several rows.
+
+    Images are read once to find damaged ones, and again in each use. Raise a ValueError for damaged
+    files.
 
     Args:
         train, dev, test: a path, a list of paths, or None.
-        images: path of the folder that names of pictures begin in; None is the folder of the file,
-            and for COCO's also those where COCO puts them, as in `from_coco`. A table may also
-            have absolute paths.
-        image_column, text_column: str, the names of the columns, or of the keys in JSON; or ints,
-            which count columns from 0 where no row names them.
-        image_size: as in A `DataSet` of `CaptionedImage`.
-        dev_fraction, seed, encoding, on_error: as in `ka.data.from_text_files`.
-
-    Returns:
-        A `DataSet` of `CaptionedImage`, whose pictures are read once to find damaged ones, and
-        again when they are needed.
-
-    A damaged table or JSON file is a ValueError that names it.
+        images: path of the folder with the images. None looks in the folder of the file, and for
+            COCO also in the folders that `from_coco` searches. Tables may contain absolute paths.
+        image_column, text_column: str, the names of the columns, or the keys in JSON. For a file
+            without column names, ints that count from 0.
+        image_size: (height, width) to resize images to, or an int for the longer side. None lets
+            the task choose.
+        dev_fraction: float, the share of train that becomes dev if `dev` is None.
+        seed: int, for the random choice of these examples.
+        encoding: str, the name of the encoding in Python, such as `"cp1252"`.
+        on_error: `"raise"` an error for broken examples, or `"skip"` them with a warning.
 
     ```python
     import pathlib
-    import tempfile
     import keras
     import numpy as np
     import keras_attention as ka
 
-    folder = pathlib.Path(tempfile.mkdtemp())
-    keras.utils.save_img(folder / "1.png", np.zeros((20, 30, 3)), scale=False)
-    (folder / "captions.csv").write_text("image,text\\n1.png,a dark night\\n1.png,night\\n")
-    (found,) = ka.data.from_captions(test=folder / "captions.csv").test
-    assert found.texts == ("a dark night", "night") and found.image == folder / "1.png"
+    keras.utils.save_img("1.png", np.zeros((20, 30, 3)), scale=False)
+    pathlib.Path("captions.csv").write_text("image,text\\n1.png,a dark night\\n1.png,night\\n")
+    (example,) = ka.data.from_captions(test="captions.csv").test
+    assert example.texts == ("a dark night", "night")
     ```
     """
-    read = functools.partial(
-        _read, images=images, columns=(image_column, text_column), encoding=encoding
-    )
-    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
+    columns = {"columns": (image_column, text_column), "encoding": encoding}
+    parts = read_parts(_read, train, dev, test, on_error, images=images, **columns)
     options = dict(image_size=image_size, dev_fraction=dev_fraction, seed=seed)
     return CaptionedImage.collect(**parts, **options)
 
@@ -162,19 +151,16 @@ def _read(path, images, columns, encoding, problems):
             with problems.note():
                 if not is_file(folder / name):
                     raise ValueError(
-                        f"{path}: there is no picture {folder / name}. Put it there, or name the "
-                        "folder that paths begin in with images=."
+                        f"{path}: the image {folder / name} is missing. Put it there, or name "
+                        "the folder of the images with images=."
                     )
                 pairs.append((folder / name, text))
     else:
-        raise ValueError(
-            f"{path} is no file of captions: expected a name that ends in .json, as COCO's, or in "
-            f"{', '.join(SUFFIXES)}, gzipped (.gz) or not."
-        )
+        raise name_error(path, "captions", ", or in .json, as COCO's")
     texts_of = {}
     for picture, text in pairs:
         texts_of.setdefault(picture, []).append(text)
     if not texts_of and not problems:
-        raise ValueError(f"{path} holds no caption.")
+        raise ValueError(f"{path} has no caption.")
     examples = [CaptionedImage(picture, tuple(texts)) for picture, texts in texts_of.items()]
     return [example for example, _ in keep_readable(examples, problems)]

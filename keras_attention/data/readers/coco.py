@@ -1,6 +1,5 @@
-"""COCO's JSON: pictures with boxes are read from it, and what is found is written as results."""
+"""COCO's JSON format: reads images with boxes or captions, and writes results."""
 
-import functools
 import pathlib
 
 from keras_attention.data.readers.boxed_images import BoxedImage, turn_boxes
@@ -9,8 +8,8 @@ from keras_attention.data.splits import read_parts
 from keras_attention.files.fields import MOST_PIXELS, Fields
 from keras_attention.files.io import is_file, leads_outside, quote_value, read_json
 
-NAMES = ("annotations.json", "_annotations.coco.json")  # of the file in a folder
-MOST_PLACE = 1e9  # of a box, in pixels
+NAMES = ("annotations.json", "_annotations.coco.json")  # of the JSON file in a folder
+MOST_PLACE = 1e9  # maximum coordinate of a box, in pixels
 
 
 def from_coco(
@@ -25,69 +24,64 @@ def from_coco(
     seed=0,
     on_error="raise",
 ):
-    """Pictures with boxes from files as COCO has them (https://cocodataset.org/#format-data).
+    """Read a `DataSet` of `BoxedImage` from COCO's JSON files.
 
-    Read are `images` with `id`, `file_name`, `width` and `height`, `categories` with `id` and
-    `name`, and `annotations` with `image_id`, `category_id`, `bbox` ([x, y, width, height] in
-    pixels) and `iscrowd`, where it is there.
+    The files contain `images` with `id`, `file_name`, `width` and `height`, `categories` with `id`
+    and `name`, and `annotations` with `image_id`, `category_id`, `bbox` ([x, y, width, height] in
+    pixels) and optionally `iscrowd`. Images are read once to find damaged ones, and again in each
+    use. Raise a ValueError that names a damaged file.
+
+    Boxes are expected in pixels of the upright image, as viewers show it after applying its EXIF
+    orientation. If `width` and `height` are the size of the image as stored, boxes are assumed to
+    refer to the stored image, and are rotated with it.
 
     Args:
-        train, dev, test: path of a JSON file, or of a folder with one that is called
-            `annotations.json` or `_annotations.coco.json`; a list of paths; or None.
-        images: path of the folder that `file_name` begins in; None looks beside the JSON file, in
-            `images` there, and in the folder of the same split as COCO names it, so that
-            `annotations/instances_val2017.json` finds `val2017`.
-        labels: names of the classes in the order of their ids, such as those of a trained model;
-            None takes the categories in the order of their ids.
-        image_size: as in `BoxedImage.collect`.
-        dev_fraction, seed, on_error: as in `ka.data.from_text_files`.
-
-    Returns:
-        A `DataSet` of `BoxedImage`, whose pictures are read once to find damaged ones, and again
-        when they are needed.
-
-    Boxes are in pixels of the picture as viewers show it, upright by its EXIF orientation. Where
-    `width` and `height` are those of a picture that is stored on its side, so are its boxes, and
-    they are turned with it.
-
-    A damaged JSON file is a ValueError that names it.
+        train, dev, test: path of a JSON file, or of a folder that contains `annotations.json` or
+            `_annotations.coco.json`. Or a list of such paths, or None.
+        images: path of the folder with the images. None searches the folder of the JSON file, its
+            subfolder `images`, and COCO's folder for the split, such as `val2017` for
+            `annotations/instances_val2017.json`.
+        labels: the names of the classes in the order of their ids, such as those of a trained
+            model. None uses the categories in the order of their ids.
+        image_size: (height, width) to resize images to, or an int for the longer side. None lets
+            the task choose.
+        dev_fraction: float, the share of train that becomes dev if `dev` is None.
+        seed: int, for the random choice of these examples.
+        on_error: `"raise"` an error for broken examples, or `"skip"` them with a warning.
 
     ```python
     import json
     import pathlib
-    import tempfile
     import keras
     import numpy as np
     import keras_attention as ka
 
-    folder = pathlib.Path(tempfile.mkdtemp())
-    keras.utils.save_img(folder / "1.png", np.zeros((20, 30, 3)), scale=False)
-    found = {
+    keras.utils.save_img("1.png", np.zeros((20, 30, 3)), scale=False)
+    content = {
         "images": [{"id": 7, "file_name": "1.png", "width": 30, "height": 20}],
         "categories": [{"id": 3, "name": "cell"}],
         "annotations": [{"id": 1, "image_id": 7, "category_id": 3, "bbox": [5, 5, 10, 8]}],
     }
-    (folder / "annotations.json").write_text(json.dumps(found))
-    (image,) = ka.data.from_coco(test=folder).test
+    pathlib.Path("annotations.json").write_text(json.dumps(content))
+    (image,) = ka.data.from_coco(test="annotations.json").test
     assert image.boxes == ((5.0, 5.0, 15.0, 13.0),) and image.labels == ("cell",)
     ```
     """
     names = []
-    read = functools.partial(_read_file, images=images, names=names)
-    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
+    parts = read_parts(_read_file, train, dev, test, on_error, images=images, names=names)
     labels = list(dict.fromkeys(names)) if labels is None else labels
     options = dict(image_size=image_size, dev_fraction=dev_fraction, seed=seed)
     return BoxedImage.collect(**parts, labels=labels, **options)
 
 
 def is_coco(path):
-    """Return whether `path` is a JSON file, or a folder with one that is called as COCO's are."""
+    """Return whether `path` is a JSON file, or a folder that contains one of the files `NAMES`."""
     path = pathlib.Path(path)
     return path.suffix == ".json" or any((path / name).is_file() for name in NAMES)
 
 
 def find_coco_file(path):
-    """Return the JSON file that `path` is, or that is in the folder `path`."""
+    """Return `path` if it is a file, or the COCO file in the folder `path`, as a pathlib.Path."""
     path = pathlib.Path(path)
     if not path.is_dir():
         return path
@@ -98,7 +92,10 @@ def find_coco_file(path):
 
 
 def _read_file(path, images, names, problems):
-    """Return the pictures of a JSON file; names of its categories are added to `names`."""
+    """Read a COCO file, and return a list of `BoxedImage`. Append its categories to `names`.
+
+    `images` is the folder with the images, or None.
+    """
     path = find_coco_file(path)
     fields = Fields.read(path)
     categories = {number: entry.text("name") for number, entry in _list_by_id(fields, "categories")}
@@ -110,19 +107,19 @@ def _read_file(path, images, names, problems):
             size = tuple(entry.whole(name, most=MOST_PIXELS) for name in ("height", "width"))
             pictures[number] = find_picture(path, entry.text("file_name"), images), size
     if not pictures:
-        raise ValueError(f"{path} holds no picture.")
+        raise ValueError(f"{path} has no image.")
     objects = _read_annotations(fields, categories, pictures, problems)
     examples = []
     for number, picture in pictures.items():
         if picture is None or objects[number] is None:
-            continue  # noted
+            continue  # its error is already noted
         boxes, labels, crowds = zip(*objects[number], strict=True) if objects[number] else [()] * 3
         examples.append(BoxedImage(picture[0], boxes, labels, crowds, picture[1], number))
     return [turn_boxes(*one) for one in keep_readable(examples, problems)]
 
 
 def _list_by_id(fields, name):
-    """Yields (id, `Fields`) of the objects in the list `name`, whose ids are all different."""
+    """Yield (id, entry) for each entry of the list `name` in a COCO file. Ids must differ."""
     seen = {}
     for k in range(len(fields.entries(name))):
         entry = fields.entry(name, k)
@@ -141,7 +138,12 @@ def _read_id(entry, name):
 
 
 def _read_annotations(fields, categories, pictures, problems):
-    """{id of a picture: [(box, label, whether it is a crowd)], or None where one is broken}"""
+    """Return the objects in each image: a dict from image id to a list of (box, label, is a crowd).
+
+    A broken annotation makes the list of its image None. `categories` and `pictures` are dicts
+    whose keys are the ids of categories and images. `fields` is the reader of the file. Errors are
+    collected in `problems`, a `Problems`.
+    """
     objects = {number: [] for number in pictures}
     for k in range(len(fields.entries("annotations"))):
         image, labeled_box = None, None
@@ -152,14 +154,17 @@ def _read_annotations(fields, categories, pictures, problems):
                 raise entry.error("image_id", "an id of images")
             labeled_box = _read_object(entry, categories)
         if labeled_box is None and image in objects:
-            objects[image] = None  # a picture lacks an object: it would teach something wrong
+            objects[image] = None  # without this object, the example would be wrong
         elif labeled_box is not None and objects[image] is not None:
             objects[image].append(labeled_box)
     return objects
 
 
 def _read_object(entry, categories):
-    """Return (box, label, whether it is a crowd) of an annotation."""
+    """Read `entry`, one annotation of a COCO file, and return (box, label, is a crowd).
+
+    `categories` is a dict from the id of a category to its name.
+    """
     box = entry.entries("bbox")
     if len(box) != 4 or not all(isinstance(x, int | float) and abs(x) < MOST_PLACE for x in box):
         raise entry.error("bbox", "four numbers, [x, y, width, height]")
@@ -174,35 +179,34 @@ def _read_object(entry, categories):
 
 
 def find_picture(path, name, images):
-    """Return the path of a picture that the JSON file `path` names: see `from_coco`."""
+    """Return the path of the image that a COCO file (`path`) calls `name`.
+
+    `images` is the folder to search. None searches the folders that `from_coco` lists.
+    """
     if leads_outside(name):
         raise ValueError(
-            f"{path}: file_name is {quote_value(name)}: expected the name of a picture in the "
-            "folder of pictures, without .. and not absolute. Name that folder with images=."
+            f"{path}: file_name is {quote_value(name)}: expected a path within the folder images=."
         )
     folder, split = path.parent, path.stem.rpartition("_")[2]
     if images is not None:
         folders = [pathlib.Path(images)]
     else:
-        folders = [folder, folder / "images"]
-        folders += [base / split for base in (folder.parent, folder.parent / "images")]
-        folders += [folder.parent / "images"]
+        shared = folder.parent / "images"
+        folders = [folder, folder / "images", folder.parent / split, shared / split, shared]
     for base in folders:
         if is_file(base / name):
             return base / name
     searched = ", ".join(dict.fromkeys(str(base) for base in folders))
     raise ValueError(
-        f"{path}: the picture {quote_value(name)} is in none of {searched}. Put it there, or name "
-        "its folder with images=."
+        f"{path}: {quote_value(name)} is not in any of {searched}. Name its folder with images=."
     )
 
 
 def read_captions(path, find, problems):
-    """[(path of a picture, caption)] of a JSON file of COCO's captions.
+    """Read COCO's captions from a JSON file, and return [(path of an image, caption)].
 
-    Args:
-        find: function of a picture's name to its path.
-        problems: `Problems`.
+    `find` is a function from the file name of an image to its path. Errors are collected in
+    `problems`, a `Problems`.
     """
     fields = Fields.read(path)
     pictures = {}
@@ -225,7 +229,10 @@ def read_captions(path, find, problems):
 
 
 def has_captions(path):
-    """Return whether the JSON file that `path` is, or has, is one of captions, and not of boxes."""
+    """Return whether a COCO file contains captions instead of boxes.
+
+    `path` is the file, or a folder that contains it.
+    """
     path = find_coco_file(path) if is_coco(path) else None
     content = read_json(path) if path is not None and path.is_file() else None
     annotations = content.get("annotations") if isinstance(content, dict) else None
@@ -233,23 +240,22 @@ def has_captions(path):
     return isinstance(first, dict) and "caption" in first
 
 
-def list_coco_results(found, image_ids, category_ids):
-    """Boxes in the form in which COCO takes results, a list of dicts for `json.dump`.
+def list_coco_results(objects, image_ids, category_ids):
+    """Convert detected objects to COCO's results format, a list of dicts for `json.dump`.
+
+    Each dict is `{"image_id", "category_id", "bbox": [x, y, width, height], "score"}`.
 
     Args:
-        found: for each picture a list of `ka.tasks.FoundObject`, or of (label, score, box), boxes
-            (x0, y0, x1, y1) in pixels.
-        image_ids: of these pictures: the `name` of each `BoxedImage` that `from_coco` read.
-        category_ids: dict, label -> id; or the path of an annotation file with `categories`.
-
-    Returns:
-        list of `{"image_id", "category_id", "bbox": [x, y, width, height], "score"}`.
+        objects: list with a list for each image of `ka.tasks.FoundObject` or (label, score, box).
+            Boxes are (x0, y0, x1, y1) in pixels.
+        image_ids: list with the id of each image. After `from_coco`, this is `BoxedImage.name`.
+        category_ids: dict from label to id, or the path of an annotation file with `categories`.
 
     ```python
     import keras_attention as ka
 
-    found = [[("cell", 0.75, (5.0, 5.0, 15.0, 13.0))]]
-    results = ka.data.list_coco_results(found, [7], {"cell": 3})
+    objects = [[("cell", 0.75, (5.0, 5.0, 15.0, 13.0))]]
+    results = ka.data.list_coco_results(objects, [7], {"cell": 3})
     assert results == [
         {"image_id": 7, "category_id": 3, "bbox": [5.0, 5.0, 10.0, 8.0], "score": 0.75}
     ]
@@ -257,22 +263,15 @@ def list_coco_results(found, image_ids, category_ids):
     """
     if not isinstance(category_ids, dict):
         fields = Fields.read(find_coco_file(category_ids))
-        category_ids = {
-            entry.text("name"): number for number, entry in _list_by_id(fields, "categories")
-        }
+        categories = _list_by_id(fields, "categories")
+        category_ids = {entry.text("name"): number for number, entry in categories}
     results = []
-    for boxes, image in zip(found, image_ids, strict=True):
+    for boxes, image in zip(objects, image_ids, strict=True):
         for label, score, (x0, y0, x1, y1) in boxes:
             if label not in category_ids:
-                raise ValueError(
-                    f"The label {label!r} has no category: {', '.join(category_ids)} have."
-                )
-            results.append(
-                {
-                    "image_id": image,
-                    "category_id": category_ids[label],
-                    "bbox": [float(x0), float(y0), float(x1 - x0), float(y1 - y0)],
-                    "score": float(score),
-                }
-            )
+                expected = f"expected one of {', '.join(category_ids)}"
+                raise ValueError(f"The label {label!r} has no category: {expected}.")
+            ids = {"image_id": image, "category_id": category_ids[label]}
+            box = [float(x0), float(y0), float(x1 - x0), float(y1 - y0)]
+            results.append({**ids, "bbox": box, "score": float(score)})
     return results

@@ -1,7 +1,6 @@
-"""Running text: in memory, from files, and as batches for language models."""
+"""Running text from files, and windows of it for language models."""
 
 import dataclasses
-import functools
 import pathlib
 
 import numpy as np
@@ -9,46 +8,46 @@ import numpy as np
 from keras_attention.core.checks import check_whole_number
 from keras_attention.data.columns import Columns
 from keras_attention.data.dataset import DataSet
-from keras_attention.data.readers.columns import UTF_8, read_lines
+from keras_attention.data.readers.tables import read_lines
 from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import read_parts
 
 
-def from_plain_text(train=None, dev=None, test=None, *, dev_fraction=0.1, encoding=UTF_8):
-    """Running text from files, such as books.
+def from_plain_text(train=None, dev=None, test=None, *, dev_fraction=0.1, encoding="utf-8"):
+    """Read a `DataSet` of running text, such as books, from files. Each split is one str.
+
+    Line ends are converted to `\\n`. The contents of several files are joined with an empty line
+    between them. Empty files in a folder are left out.
 
     Args:
-        train, dev, test: a path, a list of paths, or None. A path is that of a text file, gzipped
-            or not, or of a folder: its files that end in `.txt` or `.txt.gz` are read, also those
-            in folders in it, in the order of their paths. The texts of several files are joined by
-            an empty line.
-        dev_fraction: float, the share of train that becomes dev where no dev file is given: the
-            end of the text, for what stands beside it says too much of a part of the middle.
-        encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
-
-    Returns:
-        A `DataSet` of running text, whose parts are str. Lines end with `\\n`, also where those of
-        the files end with `\\r\\n`. A file of a folder that holds no text is left out.
+        train, dev, test: a path, a list of paths, or None. A path names a text file, gzipped or
+            not, or a folder. All `.txt` and `.txt.gz` files at any depth of a folder are read,
+            sorted by path.
+        dev_fraction: float, the share of train that becomes dev if `dev` is None. It is taken from
+            the end of the text, because the text around a part from the middle would reveal too
+            much about that part.
+        encoding: str, the name of the encoding in Python: `"cp1252"`, `"utf-16"`, ...
 
     ```python
     import pathlib
-    import tempfile
     import keras_attention as ka
 
-    path = pathlib.Path(tempfile.mkdtemp()) / "input.txt"
+    path = pathlib.Path("input.txt")
     path.write_text("All the world's a stage,\\nand all the men and women merely players.\\n")
     data = ka.data.from_plain_text(path, dev_fraction=0.125)
     assert data.train.startswith("All the world") and data.dev == "players.\\n"
     ```
     """
-    read = functools.partial(_read_texts, encoding=encoding)
-    parts = read_parts(lambda path: [read(path)], {"train": train, "dev": dev, "test": test})
+    parts = read_parts(lambda path: [_read_texts(path, encoding)], train, dev, test)
     texts = {name: _join(part) for name, part in parts.items()}
     return split_text(**texts, dev_fraction=dev_fraction)
 
 
 def split_text(train, dev="", test="", *, dev_fraction):
-    """Return a `DataSet` of three texts. Without dev, the end of train becomes it."""
+    """Make a `DataSet` of running text from three str.
+
+    If `dev` is empty, the last part of `train`, a share `dev_fraction`, is moved to it.
+    """
     if not 0 <= dev_fraction < 1:
         raise ValueError(f"dev_fraction={dev_fraction}: expected a number from 0 to below 1.")
     if train and not dev:
@@ -58,25 +57,25 @@ def split_text(train, dev="", test="", *, dev_fraction):
 
 
 def _read_texts(path, encoding):
-    """Return the text of a file, or of all text files in a folder."""
+    """Return the text in the file `path`, or in all text files if `path` is a folder."""
     path = pathlib.Path(path)
     if path.is_dir():
         text = _join(_text(file, encoding) for file in _files(path))
     else:
         text = _text(path, encoding)
     if not text.strip():
-        raise ValueError(f"{path} holds no text.")
+        raise ValueError(f"{path} contains only spaces: expected a text.")
     return text
 
 
 def _files(folder):
-    """Return the text files in a folder and in those in it; hidden ones are none."""
+    """Return the text files in a folder at any depth, without hidden files."""
     files = sorted(p for p in folder.rglob("*") if p.is_file())
     names = {path: path.relative_to(folder).parts for path in files}
     files = [path for path in files if not any(part.startswith(".") for part in names[path])]
     texts = [path for path in files if path.name.endswith((".txt", ".txt.gz"))]
     if not texts:
-        hint = f"; it has {files[0].relative_to(folder)}, for example" if files else ""
+        hint = f", found {files[0].relative_to(folder)}, for example" if files else ""
         raise ValueError(
             f"{folder} holds no text file: expected names that end in .txt or .txt.gz{hint}."
         )
@@ -84,10 +83,7 @@ def _files(folder):
 
 
 def _join(texts):
-    """Return the texts with an empty line between each two.
-
-    Those that hold nothing are left out.
-    """
+    """Join strings with an empty line between them. Strings without text are left out."""
     *first, last = [*filter(str.strip, texts)] or [""]
     return "\n\n".join([*(text.rstrip("\n") for text in first), last])
 
@@ -98,18 +94,18 @@ def _text(path, encoding):
 
 @dataclasses.dataclass(eq=False)
 class TextWindows:
-    """Windows of running text, to train a language model: the label of a token is the next one.
+    """Windows of running text, for training a language model: each label is the next token.
+
+    For models with a memory, such as Transformer-XL, each batch must continue the previous batch.
+    Use `contiguous_segments` for them.
 
     Args:
-        tokens: ints (L,), a text such as `characters.encode([text])[0]`.
-        window_length: int T, the tokens that a model sees at once.
-        steps: int, how many batches of windows at random places make an epoch, as in nanoGPT: for
-            training. Every epoch has others. None for windows one after another, from the first
-            token to the last, so that every token but the first is asked for once: for scoring.
-            What the last window lacks is 0 then, with label -1.
-
-    For models with a memory, whose batches go on where the last one stopped, there is
-    `contiguous_segments`.
+        tokens: ints (L,), the ids of the whole text, such as `characters.encode([text])[0]`.
+        window_length: int T, the number of tokens in a window.
+        steps: int, the number of batches in an epoch, with windows at random positions as in
+            nanoGPT, for training. None means consecutive windows, for evaluation. Each token but
+            the first is then a label exactly once. The last window is padded with 0, and its labels
+            with -1.
 
     ```python
     import numpy as np
@@ -142,11 +138,14 @@ class TextWindows:
             )
 
     def __len__(self):
-        """Return how many windows there are in order, or batches of those at random places."""
+        """Return the number of batches in an epoch.
+
+        If `steps` is None, it is the number of windows.
+        """
         return self.steps or -(-(len(self.tokens) - 1) // self.window_length)
 
     def columns(self):
-        """Return `Columns`: ids and labels, int32 (B, T)."""
+        """Return `Columns` with ids and labels, int32 (B, T) each."""
         if self.steps is not None:
             return Columns(draw=self._draw)
         size = len(self), self.window_length
@@ -166,37 +165,40 @@ class TextWindows:
             windows = tf.gather(text, begins[:, tf.newaxis] + offsets)  # (B, T + 1)
             return windows[:, :-1], windows[:, 1:]
 
-        # Two numbers seed a batch; every pass over the data set draws new ones.
+        # Two numbers seed a batch. Every pass over the dataset draws new ones.
         seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).batch(2)
         return gather_batches(tf, seeds.take(self.steps).map(draw), gather)
 
 
-def check_tokens(owner, tokens):
-    """Return `tokens` as int32 (L,), two or more; the error names `owner`."""
+def check_tokens(caller, tokens):
+    """Convert the ids `tokens` of a text to int32 (L,).
+
+    Raise a ValueError that names `caller`, a function, if there are fewer than two ids.
+    """
     tokens = np.asarray(tokens)
     if tokens.ndim != 1 or tokens.dtype.kind not in "iu" or len(tokens) < 2:
         raise ValueError(
-            f"{owner}: tokens of shape {tokens.shape} and dtype {tokens.dtype}: "
+            f"{caller}: tokens of shape {tokens.shape} and dtype {tokens.dtype}: "
             "expected ints (L,), two or more. Make them of a text with encode([text])[0]."
         )
     return tokens.astype("int32")
 
 
 def contiguous_segments(tokens, batch_size, segment_length):
-    """Cuts a text into B streams side by side, and each stream into segments of T tokens.
+    """Cut a text into batches such that row b of each batch continues row b of the batch before.
 
-    Batch k holds segment k of every stream, so that row b of a batch goes on where row b of the
-    batch before it stopped. Tokens at the end that do not fill a segment of every stream are left
-    out.
+    Models with a memory, such as Transformer-XL, are trained on such batches. The text is cut into
+    B streams, and each stream into segments of T tokens. Batch k contains segment k of every
+    stream. Tokens at the end that do not fill a segment in every stream are dropped.
 
     Args:
-        tokens: ints (L,), L more than B · T.
+        tokens: ints (L,), the ids of the text, with L greater than B · T.
         batch_size: int B, the number of streams.
         segment_length: int T.
 
     Returns:
-        int32 arrays (batches · B, T): the tokens, and for each the token that follows it. For
-        `fit(tokens, following, batch_size=B, shuffle=False)`.
+        Two int32 arrays (batches · B, T): the tokens, and the token that follows each of them. Pass
+        them to `fit(tokens, following, batch_size=B, shuffle=False)`.
 
     ```python
     import numpy as np
@@ -208,9 +210,9 @@ def contiguous_segments(tokens, batch_size, segment_length):
     ```
     """
     tokens = np.asarray(tokens, "int32")
-    owner = "contiguous_segments"
-    batch_size = check_whole_number(owner, "batch_size", batch_size)
-    segment_length = check_whole_number(owner, "segment_length", segment_length)
+    caller = "contiguous_segments"
+    batch_size = check_whole_number(caller, "batch_size", batch_size)
+    segment_length = check_whole_number(caller, "segment_length", segment_length)
     count = (tokens.size - 1) // (batch_size * segment_length)
     if tokens.ndim != 1 or count < 1:
         raise ValueError(

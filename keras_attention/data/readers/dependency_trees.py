@@ -1,29 +1,26 @@
-"""Sentences with their dependency trees: in memory, from CoNLL-U files and TFDS, as batches."""
+"""Sentences with dependency trees, from CoNLL-U files and TensorFlow Datasets."""
 
-import functools
 import typing
 
 from keras_attention.data.dataset import DataSet
 from keras_attention.data.problems import report_problems
-from keras_attention.data.readers.columns import UTF_8
-from keras_attention.data.readers.conllu import COLUMNS, read_words
+from keras_attention.data.readers import conllu
 from keras_attention.data.readers.tfds_builder import (
-    find_splits,
     find_tfds_builder,
-    iterate_features,
-    prepare_builder,
+    read_splits,
+    read_words,
 )
 from keras_attention.data.splits import read_parts
 from keras_attention.files.extras import import_tfds
 
-HEAD, RELATION = COLUMNS.index("head"), COLUMNS.index("deprel")
+HEAD, RELATION = conllu.COLUMNS.index("head"), conllu.COLUMNS.index("deprel")
 
 
 class DependencyTree(typing.NamedTuple):
-    """The words of a sentence, and for each its head and its relation to it: three tuples.
+    """The words of a sentence, the head of each word, and its relation to the head: three tuples.
 
-    A head is the number of a word, counted from 1, or 0 for the root of the tree, which one word
-    has.
+    A word depends on its head. The head is the position of a word, counted from 1, or 0 for the
+    root of the tree. Exactly one word is the root.
     """
 
     tokens: tuple
@@ -32,9 +29,10 @@ class DependencyTree(typing.NamedTuple):
 
     @classmethod
     def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
-        """Return a `DataSet` from lists of trees. Without `dev`, a part of train becomes it.
+        """Make a `DataSet` from lists of trees for train, dev and test.
 
-        Its labels are the relations of all parts, sorted.
+        If `dev` is empty, a random share `dev_fraction` of `train`, chosen by the int `seed`, is
+        moved to it. The labels are the relations in all splits, sorted.
         """
         train, dev, test = parts = [
             [check_tree(cls(*map(tuple, tree))) for tree in part] for part in (train, dev, test)
@@ -45,7 +43,7 @@ class DependencyTree(typing.NamedTuple):
 
 
 def check_tree(tree):
-    """Return the tree as given; a ValueError where its heads make none."""
+    """Return a `DependencyTree` unchanged. Raise a ValueError if its heads are not a tree."""
     if reason := explain_no_tree(tree.heads):
         raise ValueError(f"{' '.join(tree.tokens)[:60]!r}: {reason}.")
     if not len(tree.tokens) == len(tree.heads) == len(tree.relations):
@@ -54,7 +52,9 @@ def check_tree(tree):
 
 
 def explain_no_tree(heads):
-    """Return why heads, ints from 0 to the number of words, make no tree; None where they do.
+    """Return why the heads of a sentence do not form a tree, a str, or None if they do.
+
+    `heads` are ints from 0 to the number of words, as in `DependencyTree`.
 
     ```python
     from keras_attention.data.readers.dependency_trees import explain_no_tree
@@ -65,10 +65,10 @@ def explain_no_tree(heads):
     ```
     """
     if outside := [head for head in heads if not 0 <= head <= len(heads)]:
-        return f"the head {outside[0]} is none of 0 to {len(heads)}"
+        return f"the head {outside[0]} is not one of 0 to {len(heads)}"
     if (roots := sum(head == 0 for head in heads)) != 1:
         return f"{roots} words have the head 0: a tree has one root"
-    leading_to_root = {0}  # words that lead to the root
+    leading_to_root = {0}
     for word in range(1, len(heads) + 1):
         path = []
         while word not in leading_to_root:
@@ -81,46 +81,46 @@ def explain_no_tree(heads):
 
 
 def from_conllu_trees(
-    train=None, dev=None, test=None, *, dev_fraction=0.1, seed=0, encoding=UTF_8, on_error="raise"
+    train=None, dev=None, test=None, *, dev_fraction=0.1, seed=0, encoding="utf-8", on_error="raise"
 ):
-    """Dependency trees from CoNLL-U files (https://universaldependencies.org/format.html).
+    """Read a `DataSet` of `DependencyTree` from CoNLL-U files.
 
-    Words are the lines whose ID is an integer, HEAD and DEPREL their columns 7 and 8.
+    (https://universaldependencies.org/format.html.) Words are the lines whose ID is an integer.
+    Heads and relations are in columns 7 and 8, HEAD and DEPREL. Raise a ValueError that names the
+    file if a line is broken, or if the heads of a sentence are not a tree.
+
+    Files may be gzipped.
 
     Args:
-        train, dev, test: a path, a list of paths, or None; gzipped files are read as well.
-        dev_fraction, seed, encoding, on_error: as in `ka.data.from_text_files`.
-
-    Returns:
-        A `DataSet` of `DependencyTree`.
-
-    A broken line, or a sentence whose heads make no tree, is a ValueError with the file and what
-    is wrong.
+        train, dev, test: a path, a list of paths, or None.
+        dev_fraction: float, the share of train that becomes dev if `dev` is None.
+        seed: int, for the random choice of these examples.
+        encoding: str, the name of the encoding in Python, such as `"cp1252"`.
+        on_error: `"raise"` an error for broken examples, or `"skip"` them with a warning.
 
     ```python
     import pathlib
-    import tempfile
     import keras_attention as ka
 
-    path = pathlib.Path(tempfile.mkdtemp()) / "tiny.conllu"
+    path = pathlib.Path("tiny.conllu")
     rows = [("1", "Dogs", *"____", "2", "nsubj"), ("2", "bark", *"____", "0", "root")]
     path.write_text("".join("\\t".join([*row, "_", "_"]) + "\\n" for row in rows) + "\\n")
     (tree,) = ka.data.from_conllu_trees(test=path).test
     assert tree.heads == (2, 0) and tree.relations == ("nsubj", "root")
     ```
     """
-    read = functools.partial(read_conllu_trees, encoding=encoding)
-    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
+    parts = read_parts(read_conllu_trees, train, dev, test, on_error, encoding=encoding)
     return DependencyTree.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 @report_problems
-def read_conllu_trees(path, encoding=UTF_8, *, problems=None):
-    """Return the trees of one CoNLL-U file, as a list of `DependencyTree`.
+def read_conllu_trees(path, encoding="utf-8", *, problems=None):
+    """Read one file, and return a list of `DependencyTree`.
 
-    See `from_conllu_trees`.
+    Errors are collected in `problems`, a `Problems`. If it is None, they are raised together as one
+    error. `encoding` is the name of the encoding in Python.
     """
-    sentences, trees = read_words(path, _read_word, problems, encoding), []
+    sentences, trees = conllu.read_words(path, _read_word, problems, encoding), []
     for number, words in enumerate(sentences, start=1):
         tree = DependencyTree(*zip(*words, strict=True))
         with problems.note():
@@ -142,15 +142,18 @@ def _read_word(values, error):
 
 
 def from_tfds_trees(name, *, splits=None, dev_fraction=0.1, seed=0, data_dir=None):
-    """Dependency trees of TensorFlow Datasets, such as `"universal_dependencies/en_ewt"`.
+    """Read a `DataSet` of `DependencyTree` from TFDS, such as `"universal_dependencies/en_ewt"`.
+
+    Multiword tokens and empty nodes are left out.
 
     Args:
-        name: str, as in the TFDS catalogue: a set with the features tokens, head and deprel.
-        splits, dev_fraction, seed, data_dir: as in `from_tfds`.
-
-    Returns:
-        A `DataSet` of `DependencyTree`. Multiword tokens and empty nodes are left out: they are no
-        words.
+        name: str, the name in the TFDS catalog of a dataset with the features tokens, head and
+            deprel.
+        splits: dict that maps `"train"`, `"dev"` and `"test"` to splits in TFDS's notation. None
+            uses the official splits.
+        dev_fraction: float, the share of train that becomes dev if the validation split is missing.
+        seed: int, for the random choice of these examples.
+        data_dir: path of the folder with TFDS's data. None uses TFDS's default.
 
     Example (downloads the data):
 
@@ -164,23 +167,10 @@ def from_tfds_trees(name, *, splits=None, dev_fraction=0.1, seed=0, data_dir=Non
             f"{name} has no feature {missing[0]}: expected a treebank, such as "
             f"universal_dependencies/en_ewt. Its features are {', '.join(builder.info.features)}."
         )
-    builder = prepare_builder(tfds, builder, name)
-    parts = {
-        part: _read_split(builder, words) if words else []
-        for part, words in find_splits(builder, name, splits).items()
-    }
+    parts = read_splits(tfds, builder, name, splits, _read_split)
     return DependencyTree.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 def _read_split(builder, split):
-    names = getattr(builder.info.features["deprel"].feature, "names", None)
-    trees = []
-    for example in iterate_features(builder, ("tokens", "head", "deprel"), split):
-        rows = [
-            (token.decode("utf-8"), int(head), names[name] if names else name.decode("utf-8"))
-            for token, head, name in zip(*example, strict=True)
-            if head.isdigit()
-        ]
-        if rows:
-            trees.append(DependencyTree(*zip(*rows, strict=True)))
-    return trees
+    sentences = read_words(builder, split, "tokens", "deprel", "head")
+    return [DependencyTree(words, heads, names) for words, names, heads in sentences]

@@ -1,4 +1,4 @@
-"""Dialogues, turn by turn: from files, as pairs of a context and a reply, and as running text."""
+"""Dialogues: read from files, split into pairs of context and reply, or joined to running text."""
 
 import functools
 import pathlib
@@ -6,24 +6,27 @@ import pathlib
 from keras_attention.core.checks import check_whole_number
 from keras_attention.data.dataset import DataSet
 from keras_attention.data.problems import report_problems
-from keras_attention.data.readers.columns import UTF_8, line_error, read_lines, read_objects
 from keras_attention.data.readers.pairs import Pair
+from keras_attention.data.readers.tables import line_error, read_lines, read_objects
 from keras_attention.data.splits import read_parts
 from keras_attention.files.io import parse_json, quote_value
 
-SEPARATOR = " <turn> "  # between two turns of a context
-TURNS = 3  # that a reply is to at most, unless another number is asked for
+SEPARATOR = " <turn> "  # between two turns in a context
+TURNS = 3  # default for the maximum number of turns in a context
 YAML = (".yml", ".yaml")
 LINES = (".jsonl", ".jsonl.gz")
-ROLES = ("user", "assistant")  # of messages that are turns
+ROLES = ("user", "assistant")  # messages with other roles are left out
 
 
 class Dialogue(tuple):
-    """The turns of a dialogue, str."""
+    """The turns of a dialogue, a tuple of str."""
 
     @classmethod
     def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
-        """Return a `DataSet` from lists of dialogues. Without `dev`, some of train become it.
+        """Make a `DataSet` from lists of dialogues for train, dev and test.
+
+        If `dev` is empty, a random share `dev_fraction` of `train`, chosen by the int `seed`, is
+        moved to it.
 
         ```python
         import keras_attention as ka
@@ -42,14 +45,10 @@ class Dialogue(tuple):
 
 
 def pair_dialogues(data, turns=TURNS):
-    """Pair every turn but the first of a dialogue, a reply, with up to `turns` before it.
+    """Make a `DataSet` of `Pair` from a `DataSet` of `Dialogue`, for `ka.tasks.Seq2SeqLM`.
 
-    Args:
-        data: `DataSet` of `Dialogue`.
-        turns: int.
-
-    Returns:
-        A `DataSet` of `Pair`, for `ka.tasks.Seq2SeqLM`.
+    Each turn but the first becomes the target of one pair. The source of the pair is the turns
+    before, at most `turns` of them.
     """
     check_whole_number("pair_dialogues", "turns", turns)
     parts = [
@@ -64,73 +63,71 @@ def pair_dialogues(data, turns=TURNS):
 
 
 def join_dialogues(data):
-    """Join all turns of a `DataSet` of `Dialogue`, for `ka.tasks.CausalLM`.
-
-    Returns:
-        A `DataSet` of running text.
-    """
+    """Convert a `DataSet` of `Dialogue` to a `DataSet` of running text, for `ka.tasks.CausalLM`."""
     texts = ("".join(turn + SEPARATOR for d in part for turn in d) for part in data.parts.values())
     return DataSet(str, *texts, about={"dialogues": True})
 
 
 def join_turns(turns, most):
-    """Return the context of the next turn: the last `most` turns, oldest first."""
+    """Join the last `most` turns of a dialogue to a str, the model input for the next turn."""
     return SEPARATOR.join(turns[-most:])
 
 
 def _check(dialogue):
-    """Return a `Dialogue` without a separator in them, or spaces around them."""
+    """Make a `Dialogue` from a list of str, without separators and repeated spaces in its turns."""
     if isinstance(dialogue, str) or not all(isinstance(turn, str) for turn in dialogue):
-        raise ValueError(f"{dialogue!r:.60} is no dialogue: expected a list of its turns.")
+        raise ValueError(f"{dialogue!r:.60} is not a dialogue: expected a list of its turns.")
     turns = tuple(" ".join(turn.replace(SEPARATOR.strip(), " ").split()) for turn in dialogue)
     if len(turns) < 2 or not all(turns):
         raise ValueError(
-            f"{list(turns)!r:.60} is no dialogue: expected two turns or more, none of them empty."
+            f"{list(turns)!r:.60} is not a dialogue: expected two or more turns with text in each."
         )
     return Dialogue(turns)
 
 
 def from_dialogue_files(
-    train=None, dev=None, test=None, *, dev_fraction=0.1, seed=0, encoding=UTF_8, on_error="raise"
+    train=None, dev=None, test=None, *, dev_fraction=0.1, seed=0, encoding="utf-8", on_error="raise"
 ):
-    """Dialogues from files; the end of the name says what is in one.
+    """Read a `DataSet` of `Dialogue` from files.
 
-    - `.jsonl`, gzipped or not: an object on each line with `turns`, a list of texts, or with
-      `messages`, a list of objects with `role` and `content`, as chats of Hugging Face have them.
-      Messages of other roles than `user` and `assistant`, such as `system`, are left out.
-    - `.yml`: ChatterBot's, with a list of `conversations`, each a list of texts. Conversations
-      of one turn, which its corpus has, are left out, and so are empty turns: in JSON lines both
+    - `.jsonl`, gzipped or not: an object on each line with `turns`, a list of strings, or with
+      `messages`, a list of objects with `role` and `content`, as in chat datasets on Hugging Face.
+      Only messages with the role `user` or `assistant` become turns.
+    - `.yml`: ChatterBot's files, with a list of `conversations`. Each conversation is a list of
+      strings. Conversations with only one turn and empty turns are left out. In JSON lines, both
       are errors.
+
+    Raise a ValueError with file and place for broken dialogues.
 
     Args:
         train, dev, test: a path, a list of paths, or None.
-        dev_fraction, seed, encoding, on_error: as in `ka.data.from_text_files`.
-
-    Returns:
-        A `DataSet` of `Dialogue`.
-
-    A damaged file is a ValueError with the file, the place and what is wrong.
+        dev_fraction: float, the share of train that becomes dev if `dev` is None.
+        seed: int, for the random choice of these examples.
+        encoding: str, the name of the encoding in Python, such as `"cp1252"`.
+        on_error: `"raise"` an error for broken examples, or `"skip"` them with a warning.
 
     ```python
     import json
     import pathlib
-    import tempfile
     import keras_attention as ka
 
-    path = pathlib.Path(tempfile.mkdtemp()) / "talk.jsonl"
+    path = pathlib.Path("talk.jsonl")
     path.write_text(json.dumps({"turns": ["Hi!", "Hello.", "How are you?"]}) + "\\n")
     data = ka.data.from_dialogue_files(test=path)
     assert data.test == [("Hi!", "Hello.", "How are you?")]
     ```
     """
-    read = functools.partial(read_dialogues, encoding=encoding)
-    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
+    parts = read_parts(read_dialogues, train, dev, test, on_error, encoding=encoding)
     return Dialogue.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 @report_problems
-def read_dialogues(path, encoding=UTF_8, *, problems=None):
-    """Return the dialogues of one file, a list of `Dialogue`. See `from_dialogue_files`."""
+def read_dialogues(path, encoding="utf-8", *, problems=None):
+    """Read one file, and return a list of `Dialogue`.
+
+    Errors are collected in `problems`, a `Problems`. If it is None, they are raised together as one
+    error. `encoding` is the name of the encoding in Python.
+    """
     name = pathlib.Path(path).name
     if name.endswith(YAML):
         dialogues = _read_yaml(path, problems, encoding)
@@ -138,18 +135,19 @@ def read_dialogues(path, encoding=UTF_8, *, problems=None):
         dialogues = _read_lines(path, problems, encoding)
     else:
         raise ValueError(
-            f"{path} is no file of dialogues: expected a name that ends in .jsonl, gzipped (.gz) "
-            "or not, or in .yml."
+            f"{path} is not a file of dialogues: expected a name that ends in .jsonl, gzipped "
+            "(.gz) or not, or in .yml."
         )
     if not dialogues and not problems:
         raise ValueError(f"{path} holds no dialogue of two turns or more.")
     return dialogues
 
 
-def holds_dialogues(path, encoding=UTF_8):
-    """Return whether a file is one of dialogues.
+def holds_dialogues(path, encoding="utf-8"):
+    """Return whether the file `path` contains dialogues.
 
-    YAML of conversations, or JSON lines whose first object has turns, or a list of messages.
+    This is the case for YAML with conversations, and for JSON lines whose first object has turns or
+    a list of messages.
     """
     name = pathlib.Path(path).name
     if name.endswith(YAML):
@@ -161,7 +159,7 @@ def holds_dialogues(path, encoding=UTF_8):
             try:
                 first = parse_json(line)
             except ValueError:
-                return False  # and who reads it says what is wrong
+                return False  # the reader of the file reports the error
             if not isinstance(first, dict):
                 return False
             return "turns" in first or isinstance(first.get("messages"), list)
@@ -169,25 +167,26 @@ def holds_dialogues(path, encoding=UTF_8):
 
 
 def _read_lines(path, problems, encoding):
-    dialogues = []
-    for number, content in read_objects(path, encoding, problems):
-        with problems.note():
-            turns = _find_turns(content, functools.partial(line_error, path, number))
-            try:
-                dialogues.append(_check(turns))
-            except (ValueError, TypeError) as problem:
-                raise ValueError(f"{path}:{number}: {problem}") from problem
-    return dialogues
+    def read(number, content):
+        turns = _find_turns(content, functools.partial(line_error, path, number))
+        try:
+            return _check(turns)
+        except (ValueError, TypeError) as problem:
+            raise ValueError(f"{path}:{number}: {problem}") from problem
+
+    return problems.read_each(read, read_objects(path, encoding, problems))
 
 
 def _find_turns(content, error):
-    """Return the turns of an object of JSON, a list: its own, or those of its messages."""
+    """Return the turns in a JSON object: its `turns`, or the `content` of its `messages`.
+
+    `error` is a function from a message to an error.
+    """
     if isinstance(content.get("turns"), list):
         return content["turns"]
     if not isinstance(content.get("messages"), list):
         raise error(
-            "expected an object with turns, a list of texts, or messages, a list of objects with "
-            "role and content"
+            "expected an object with turns, a list of str, or messages with role and content"
         )
     turns = []
     for message in content["messages"]:
@@ -195,20 +194,19 @@ def _find_turns(content, error):
         role, text = fields.get("role"), fields.get("content")
         if not isinstance(role, str) or (role in ROLES and not isinstance(text, str)):
             raise error(
-                f"messages has {quote_value(message)}: expected an object with a role and a text "
-                "as its content"
+                f"messages has {quote_value(message)}: expected an object with role and content"
             )
         turns += [text] if role in ROLES else []
     return turns
 
 
 def _read_yaml(path, problems, encoding):
-    """ChatterBot's; replies may be numbers, and a conversation of one turn is left out."""
+    """Read ChatterBot's conversations from a YAML file. A reply may be a number in the file."""
     try:
         import yaml
     except ImportError as error:
         raise ImportError(
-            "Dialogues in YAML are read by PyYAML, which is not installed: "
+            "Dialogues in YAML need PyYAML, which is not installed: "
             "pip install 'keras-attention-zoo[nlp]'."
         ) from error
     text = "\n".join(line for _, line in read_lines(path, encoding))
@@ -218,11 +216,11 @@ def _read_yaml(path, problems, encoding):
         raise ValueError(f"{path} is not valid YAML: {str(error).splitlines()[0]}.") from error
     conversations = content.get("conversations") if isinstance(content, dict) else None
     if not isinstance(conversations, list):
-        raise ValueError(f"{path}: expected conversations, a list of lists of texts.")
+        raise ValueError(f"{path}: expected conversations, a list of lists of str.")
     dialogues = []
     for number, turns in enumerate(conversations, start=1):
         if not isinstance(turns, list) or any(isinstance(turn, list | dict) for turn in turns):
-            problem = f"conversation {number} is {quote_value(turns)}: expected a list of texts."
+            problem = f"conversation {number} is {quote_value(turns)}: expected a list of str."
             with problems.note():
                 raise ValueError(f"{path}: {problem}")
             continue

@@ -1,4 +1,4 @@
-"""Images with a label each: in memory, as batches, and augmented."""
+"""Images with one label each: in memory, and augmentation."""
 
 import dataclasses
 
@@ -7,19 +7,19 @@ import numpy as np
 from keras_attention.core.lazy import keras
 from keras_attention.data.columns import Columns, Pixels
 from keras_attention.data.dataset import DataSet
-from keras_attention.data.splits import hold_out
+from keras_attention.data.splits import add_dev
 from keras_attention.files.extras import import_tensorflow
 
-SLACK = 0.01  # that floats may be beyond 0 and 1, as after a bicubic resize
+SLACK = 0.01  # how far floats may exceed the range 0 to 1, as after bicubic resizing
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ImageSplit:
-    """Images and their labels, as they lie in memory.
+    """Images and their labels, in memory.
 
     Args:
         pixels: (n, H, W, C), uint8 from 0 to 255 or floats from 0 to 1.
-        labels: int32 (n,).
+        labels: int32 (n,), the index of each image's class.
     """
 
     pixels: np.ndarray
@@ -46,12 +46,16 @@ class ImageSplit:
     def collect(
         cls, train=None, dev=None, test=None, *, labels, dev_fraction=0.1, seed=0, notes=()
     ):
-        """Return a `DataSet` from pairs of arrays. Without `dev`, a part of train becomes it.
+        """Make a `DataSet` from pairs of arrays for train, dev and test.
+
+        If `dev` is empty, a random share `dev_fraction` of `train` is moved to it.
 
         Args:
             train, dev, test: `ImageSplit`, or (pixels, labels), or None.
             labels: tuple of str, the name of every class.
-            notes: tuple of str, what a model's card is to say about the data: how it was split, ...
+            dev_fraction: float, the share of train that becomes dev if dev is None.
+            seed: int, for the random choice of these images.
+            notes: tuple of str, remarks about the data for a model card.
 
         ```python
         import numpy as np
@@ -68,46 +72,49 @@ class ImageSplit:
         assert images.shape == (3, 8, 8, 1) and images.dtype == "float32" and images.max() <= 1
         ```
         """
-        pairs = {"train": train, "dev": dev, "test": test}
-        parts = {name: cls.of(pair) for name, pair in pairs.items() if pair is not None}
-        if not parts:
+        parts = [pair if pair is None else cls.of(pair) for pair in (train, dev, test)]
+        empty = next((part[:0] for part in parts if part is not None), None)
+        if empty is None:
             raise ValueError("No images given: pass train, dev or test.")
-        if "train" in parts and "dev" not in parts:
-            train = parts["train"]
-            remaining, held_out = hold_out(len(train), dev_fraction, seed)
-            parts |= {"train": train[remaining], "dev": train[held_out]}
-        empty = next(iter(parts.values()))[:0]
-        parts = [parts.get(name, empty) for name in pairs]
-        return DataSet(cls, *parts, labels=tuple(labels), notes=tuple(notes))
+        train, dev_split, test = (empty if part is None else part for part in parts)
+        if dev is None:
+            train, dev_split = add_dev(train, dev_split, dev_fraction=dev_fraction, seed=seed)
+        return DataSet(cls, train, dev_split, test, labels=tuple(labels), notes=tuple(notes))
 
     @classmethod
     def of(cls, split):
-        """Return an `ImageSplit` as it is, or one of a pair of arrays."""
+        """Return `split` if it is an `ImageSplit`. Make an `ImageSplit` of a pair of arrays."""
         return split if isinstance(split, cls) else cls(*split)
 
     def __len__(self):
         return len(self.labels)
 
     def __getitem__(self, indices):
-        """Those at `places`, a slice or indices (n,)."""
+        """Return an `ImageSplit` with the images at a slice or at indices (n,)."""
         return ImageSplit(self.pixels[indices], self.labels[indices])
 
     @property
     def image_shape(self):
-        """Return (height, width, channels)."""
+        """tuple, the (height, width, channels) of each image."""
         return self.pixels.shape[1:]
 
     def columns(self):
-        """Return `Columns`: images float32 (B, H, W, C) from 0 to 1, and labels int32 (B,)."""
+        """Return `Columns` for `ka.data.batches`: images (B, H, W, C) and labels (B,)."""
         return Columns(Pixels(self.pixels), self.labels, count=len(self))
 
     def arrays(self, start=0, stop=None):
-        """Images `start` to `stop` as float32 from 0 to 1 (n, H, W, C), and their labels (n,)."""
+        """Return images `start` to `stop`, float32 (n, H, W, C) from 0 to 1, and their labels (n,).
+
+        A `stop` of None means the end.
+        """
         return scale_pixels(self.pixels[start:stop]), self.labels[start:stop]
 
 
 def scale_pixels(pixels):
-    """Return pixels, uint8 or floats from 0 to 1, as float32 from 0 to 1. Refuse other numbers."""
+    """Convert pixels, uint8 or floats from 0 to 1, to float32 from 0 to 1.
+
+    Raise a ValueError for values outside this range.
+    """
     if pixels.dtype == np.uint8:
         return pixels.astype("float32") / np.float32(255)
     if pixels.size and not -SLACK <= pixels.min() <= pixels.max() <= 1 + SLACK:
@@ -119,7 +126,7 @@ def scale_pixels(pixels):
 
 
 def encode_png(picture):
-    """Return the bytes of a PNG file of a picture (H, W, 1 or 3), floats from 0 to 1."""
+    """Encode an image (H, W, 1 or 3), floats from 0 to 1, as the bytes of a PNG file."""
     tf = import_tensorflow("encode_png")
     return tf.io.encode_png(np.rint(picture * 255).astype("uint8")).numpy()
 
@@ -127,21 +134,20 @@ def encode_png(picture):
 def image_augmentation(
     shift=0.08, flip=False, seed=0, *, rotation=0.0, zoom=0.0, brightness=0.0, contrast=0.0
 ):
-    """Moves every image a little, black coming in, and mirrors half of them if asked to.
+    """Return a `keras.layers.Pipeline` that augments images at random, for `ka.data.batches`.
+
+    Areas that translation, rotation or zoom move into the image are filled with black.
 
     Args:
-        shift: float, the farthest move as a share of height and width.
-        flip: bool, whether left and right may be exchanged: right for clothes, wrong for digits.
-        seed: int.
-        rotation: float, the farthest turn either way as a share of a whole one; 0 for none, as
-            below.
-        zoom: float, how much larger or smaller an image may become, as a share of its size.
-        brightness: float, how much may be added to all pixels or taken from them.
-        contrast: float, by how much the differences of pixels to their mean may grow or shrink, as
-            a share of them.
-
-    Returns:
-        A `keras.layers.Pipeline` of Keras's preprocessing layers, for `ka.data.batches(augment=)`.
+        shift: float, the maximum translation as a share of height and width.
+        flip: bool, whether to flip half of the images horizontally. Not suitable for digits, for
+            example.
+        seed: int, the random seed.
+        rotation: float, the maximum rotation in either direction, as a fraction of a full turn.
+        zoom: float, the maximum relative change in size.
+        brightness: float, the maximum value that is added to all pixels or subtracted from them.
+        contrast: float, the maximum relative change in contrast, that is, in each pixel's
+            difference from the mean.
 
     ```python
     import numpy as np
@@ -156,18 +162,15 @@ def image_augmentation(
     """
     layers = keras.layers
     common = {"data_format": "channels_last", "seed": seed}
-    # Nearest, because between pixels the default would blur small images.
-    steps = [
-        layers.RandomTranslation(
-            shift, shift, fill_mode="constant", interpolation="nearest", **common
-        )
-    ]
+    # The default interpolation would blur small images.
+    fill = {"fill_mode": "constant", **common}
+    steps = [layers.RandomTranslation(shift, shift, interpolation="nearest", **fill)]
     if flip:
         steps.append(layers.RandomFlip("horizontal", **common))
     if rotation:
-        steps.append(layers.RandomRotation(rotation, fill_mode="constant", **common))
+        steps.append(layers.RandomRotation(rotation, **fill))
     if zoom:
-        steps.append(layers.RandomZoom((-zoom, zoom), fill_mode="constant", **common))
+        steps.append(layers.RandomZoom((-zoom, zoom), **fill))
     if brightness:
         steps.append(layers.RandomBrightness(brightness, value_range=(0, 1), **common))
     if contrast:

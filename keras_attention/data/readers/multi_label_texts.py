@@ -1,54 +1,44 @@
-"""Texts with any number of labels each: in memory, from files, and as batches."""
+"""Text with any number of labels."""
 
 import collections
-import functools
 import pathlib
 import typing
 import warnings
 
 from keras_attention.data.dataset import DataSet
 from keras_attention.data.problems import report_problems
-from keras_attention.data.readers.columns import SUFFIXES, UTF_8, find_suffix, read_columns
+from keras_attention.data.readers.tables import find_suffix, name_error, read_columns
 from keras_attention.data.splits import read_parts
 from keras_attention.data.tokenizers.vocabulary import sort_labels
 
-OTHER_SEPARATORS = ";|"  # that files have between labels where they have no comma
+OTHER_SEPARATORS = ";|"  # common separators other than the comma
 
 
 class MultiLabelText(typing.NamedTuple):
-    """A text and its labels: a str, and a tuple of different str, which may be empty."""
+    """A text and its labels: a str, and a tuple of distinct str, which may be empty."""
 
     text: str
     labels: tuple
 
     @classmethod
     def collect(cls, train=(), dev=(), test=(), *, labels=None, dev_fraction=0.1, seed=0):
-        """Return a `DataSet` from lists of (text, labels).
+        """Make a `DataSet` from lists of (text, labels) for train, dev and test.
 
-        Without `dev`, a part of train becomes it.
-
-        Args:
-            labels: as in `Text.collect`.
-
-        ```python
-        import keras_attention as ka
-
-        train = [ka.data.MultiLabelText("what a joy!", ("joy", "surprise")), ("so so", ())]
-        data = ka.data.MultiLabelText.collect(train, dev_fraction=0)
-        assert data.labels == ("joy", "surprise") and data.train[1].labels == ()
-        ```
+        If `dev` is empty, a random share `dev_fraction` of `train`, chosen by the int `seed`, is
+        moved to it. `labels` are the names of the labels in the order of their ids. None sorts the
+        labels in all splits.
         """
         train, dev, test = parts = [[_check(*one) for one in part] for part in (train, dev, test)]
         if labels is None:
             labels = sort_labels(name for part in parts for one in part for name in one.labels)
         if any(parts) and not labels:
-            raise ValueError("None of the texts has a label: expected a label, or labels=.")
+            raise ValueError("No text has a label: expected a label, or labels=.")
         options = {"labels": tuple(labels), "dev_fraction": dev_fraction, "seed": seed}
         return DataSet.from_parts(cls, train, dev, test, **options)
 
 
 def _check(text, labels):
-    """Return a `MultiLabelText`, whose labels differ."""
+    """Make a `MultiLabelText`. Raise a ValueError if one of its labels occurs twice."""
     if isinstance(labels, str):
         raise ValueError(f"{labels[:40]!r} is one label: give each text a list of labels.")
     labels = tuple(labels)
@@ -67,93 +57,88 @@ def from_multi_label_files(
     separator=",",
     dev_fraction=0.1,
     seed=0,
-    encoding=UTF_8,
+    encoding="utf-8",
     on_error="raise",
 ):
-    """Texts and their labels from files; the end of the name says what is in one.
+    """Read a `DataSet` of `MultiLabelText` from files with a text and its labels in each row.
 
-    - `.csv`: the first row names the columns; fields may be quoted and hold line breaks.
-    - `.tsv`: the same with tabs; nothing is quoted, a quotation mark is text.
-    - `.jsonl`: an object on each line; its labels are a list of strings, or of whole numbers, which
-      are taken as they are written.
+    Files are `.csv`, `.tsv` or `.jsonl`, gzipped or not, as in `ka.data.from_text_files`. In CSV
+    and TSV, the labels are in one field, joined by a separator, or as a JSON or Python list such as
+    `['joy', 'surprise']`. In JSON lines, they are a list of strings or integers. Text without
+    labels has an empty field or list.
 
-    In CSV and TSV the labels of a text are in one field, with a separator between them, or as a
-    list that JSON or Python writes, such as `['joy', 'surprise']`; an empty field, or list, is a
-    text without a label. Files may be gzipped and named `.csv.gz`. Where no
-    field has a comma, and parts of labels between `;` or `|` are those of other labels as well, a
-    warning asks for the separator.
+    If no field contains a comma, but splitting at another common separator would produce labels
+    that occur in several fields, a warning suggests that separator.
 
     Args:
         train, dev, test: a path, a list of paths, or None.
-        text_column, label_column: str, the names of the columns, or of the keys in JSON; or ints,
-            which count columns from 0 where no row names them.
-        separator: str, between labels.
-        dev_fraction, seed, encoding, on_error: as in `ka.data.from_text_files`.
-
-    Returns:
-        A `DataSet` of `MultiLabelText`.
-
-    A broken line is a ValueError with the file, the line number and what is wrong.
+        text_column, label_column: str, the names of the columns, or the keys in JSON. In a file
+            without column names, ints that count from 0.
+        separator: str, the separator between labels.
+        dev_fraction: float, the share of train that becomes dev if `dev` is None.
+        seed: int, for the random choice of these examples.
+        encoding: str, the name of the encoding in Python, such as `"cp1252"`.
+        on_error: `"raise"` an error for broken examples, or `"skip"` them with a warning.
 
     ```python
     import pathlib
-    import tempfile
     import keras_attention as ka
 
-    path = pathlib.Path(tempfile.mkdtemp()) / "comments.csv"
+    path = pathlib.Path("comments.csv")
     path.write_text('text,labels\\nWhat a joy!,"joy,surprise"\\nSo so.,\\n')
     data = ka.data.from_multi_label_files(test=path)
     assert data.test[0] == ka.data.MultiLabelText("What a joy!", ("joy", "surprise"))
     ```
     """
     if not isinstance(separator, str) or not separator:
-        raise ValueError(f"separator={separator!r}: expected what stands between two labels.")
-    read = functools.partial(
-        read_multi_label_texts,
-        text_column=text_column,
-        label_column=label_column,
-        separator=separator,
-        encoding=encoding,
-    )
-    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
+        raise ValueError(f"separator={separator!r}: expected the str between two labels.")
+    columns = {"text_column": text_column, "label_column": label_column, "separator": separator}
+    read = read_multi_label_texts
+    parts = read_parts(read, train, dev, test, on_error, **columns, encoding=encoding)
     return MultiLabelText.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 @report_problems
 def read_multi_label_texts(
-    path, text_column="text", label_column="labels", separator=",", encoding=UTF_8, *, problems=None
+    path,
+    text_column="text",
+    label_column="labels",
+    separator=",",
+    encoding="utf-8",
+    *,
+    problems=None,
 ):
-    """Return the texts of one file, a list of `MultiLabelText`. See `from_multi_label_files`."""
+    """Read one file, and return a list of `MultiLabelText`.
+
+    `text_column` and `label_column` are the names or indices of two columns. `separator` is the str
+    between two labels. Errors are collected in `problems`, a `Problems`. If it is None, they are
+    raised together as one error. `encoding` is the name of the encoding in Python.
+    """
     path = pathlib.Path(path)
     if not find_suffix(path):
-        raise ValueError(
-            f"{path} is no file of texts with lists of labels: expected a name that ends in "
-            f"{', '.join(SUFFIXES)}, gzipped (.gz) or not."
-        )
+        raise name_error(path, "text with lists of labels")
     rows = read_columns(path, (text_column, label_column), encoding, separator, problems=problems)
     broken = [label for _, labels in rows for label in labels if not label.isprintable()]
     if broken:
-        raise ValueError(f"{path}: the label {broken[0][:40]!r} holds a line break or the like.")
+        raise ValueError(f"{path}: the label {broken[0][:40]!r} has a line break or the like.")
     if separator == "," and find_suffix(path) != ".jsonl":
         _check_commas(path, [labels for _, labels in rows])
     return [_check(*row) for row in rows]
 
 
 def _check_commas(path, rows):
-    """Warns of tuples of labels that no comma splits, and another mark would."""
+    """Warn if commas split no row of labels, but another separator would split some."""
     if any(len(labels) > 1 for labels in rows):
         return
     names = {label for labels in rows for label in labels}
     for mark in OTHER_SEPARATORS:
         parts = {name: {part.strip() for part in name.split(mark)} for name in names}
-        count = collections.Counter(
-            part for names_of_row in parts.values() for part in names_of_row
-        )
+        count = collections.Counter(part for row_parts in parts.values() for part in row_parts)
         shared = (name for name in names if mark in name and max(map(count.get, parts[name])) > 1)
         if (name := min(shared, default=None)) is not None:
             warnings.warn(
                 f"{path}: no row has a comma between labels, and {name[:40]!r} may be several: "
-                f"then write commas, or say separator={mark!r}.",
+                f"then write commas, or give separator={mark!r}.",
                 stacklevel=2,
             )
             return

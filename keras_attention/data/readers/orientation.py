@@ -1,38 +1,34 @@
-"""EXIF orientation: how a picture is turned that a camera has stored on its side."""
+"""EXIF orientation: rotates images, and boxes in them, upright."""
 
 import io
 
-import numpy as np
+TAG = 0x0112  # EXIF 2.3, section 4.6.4
+MARKS = (b"Exif", b"eXIf", b"EXIF")  # in JPEG, PNG and WebP
+SIDEWAYS = 5  # the first orientation that swaps height and width
 
-TAG = 0x0112  # of EXIF 2.3, section 4.6.4
-MARKS = (b"Exif", b"eXIf", b"EXIF")  # of JPEG, PNG and WebP
-SIDEWAYS = 5  # from this one on height and width are swapped
+# orientation: whether to reverse the rows of the stored image, to reverse its columns, then to swap
+TURNS = {
+    1: (False, False, False),
+    2: (False, True, False),
+    3: (True, True, False),
+    4: (True, False, False),
+    5: (False, False, True),
+    6: (True, False, True),
+    7: (True, True, True),
+    8: (False, True, True),
+}
 
-# What is done to an array (H, W, C), and to points (x, y) in it, to see the picture upright.
-TURNED = {
-    1: lambda pixels: pixels,
-    2: lambda pixels: pixels[:, ::-1],
-    3: lambda pixels: pixels[::-1, ::-1],
-    4: lambda pixels: pixels[::-1],
-    5: lambda pixels: pixels.swapaxes(0, 1),
-    6: lambda pixels: np.rot90(pixels, -1),
-    7: lambda pixels: pixels[::-1, ::-1].swapaxes(0, 1),
-    8: lambda pixels: np.rot90(pixels),
-}
-MOVED = {
-    1: lambda x, y, height, width: (x, y),
-    2: lambda x, y, height, width: (width - x, y),
-    3: lambda x, y, height, width: (width - x, height - y),
-    4: lambda x, y, height, width: (x, height - y),
-    5: lambda x, y, height, width: (y, x),
-    6: lambda x, y, height, width: (height - y, x),
-    7: lambda x, y, height, width: (height - y, width - x),
-    8: lambda x, y, height, width: (y, width - x),
-}
+
+def turn_picture(pixels, orientation):
+    """Rotate and mirror the pixels of a stored image, (H, W, C), by its EXIF orientation."""
+    reverse_rows, reverse_columns, swap = TURNS[orientation]
+    pixels = pixels[::-1] if reverse_rows else pixels
+    pixels = pixels[:, ::-1] if reverse_columns else pixels
+    return pixels.swapaxes(0, 1) if swap else pixels
 
 
 def find_orientation(content):
-    """Find the EXIF orientation of the bytes of a picture file, 1 to 8. It is 1 without any."""
+    """Read the EXIF orientation from the bytes of an image file: 1 (upright, the default) to 8."""
     if not any(mark in content for mark in MARKS):
         return 1
     from PIL import Image
@@ -40,19 +36,21 @@ def find_orientation(content):
     try:
         with Image.open(io.BytesIO(content)) as picture:
             orientation = picture.getexif().get(TAG, 1)
-    except (OSError, SyntaxError, ValueError):  # no picture, or none that Pillow reads
+    except (OSError, SyntaxError, ValueError):  # not an image that Pillow can read
         return 1
-    return orientation if orientation in TURNED else 1
+    return orientation if orientation in TURNS else 1
 
 
 def turn_box(box, orientation, size):
-    """Turn a box of stored pixels into one of the upright picture.
+    """Rotate a box upright, together with its image, by an EXIF orientation (1 to 8).
 
-    Args:
-        box: (x0, y0, x1, y1).
-        orientation: int, 1 to 8.
-        size: (height, width) of the stored pixels.
+    The box and the result are (x0, y0, x1, y1) in pixels. `size` is the (height, width) of the
+    image as stored.
     """
-    move = MOVED[orientation]
-    (x0, y0), (x1, y1) = move(*box[:2], *size), move(*box[2:], *size)
-    return min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
+    reverse_rows, reverse_columns, swap = TURNS[orientation]
+    (x0, y0, x1, y1), (height, width) = box, size
+    if reverse_rows:
+        y0, y1 = height - y1, height - y0
+    if reverse_columns:
+        x0, x1 = width - x1, width - x0
+    return (y0, x0, y1, x1) if swap else (x0, y0, x1, y1)

@@ -1,17 +1,15 @@
-"""Pairs of texts, such as translations: in memory, from files, and as batches."""
+"""Pairs of source and target text, such as translations."""
 
-import functools
 import pathlib
 import typing
 
 from keras_attention.data.dataset import DataSet
 from keras_attention.data.problems import report_problems
-from keras_attention.data.readers.columns import (
-    SUFFIXES,
-    UTF_8,
+from keras_attention.data.readers.tables import (
     find_name,
     find_suffix,
     line_error,
+    name_error,
     read_columns,
     read_lines,
     read_rows,
@@ -20,24 +18,17 @@ from keras_attention.data.splits import read_parts
 
 
 class Pair(typing.NamedTuple):
-    """A text and what it is to become: two str."""
+    """A source text, and the target text that a model must generate for it, both str."""
 
     source: str
     target: str
 
     @classmethod
     def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
-        """Return a `DataSet` from lists of (source, target).
+        """Make a `DataSet` from lists of (source, target) for train, dev and test.
 
-        Without `dev`, a part of train becomes it.
-
-        ```python
-        import keras_attention as ka
-
-        train = [("Hallo", "Hello"), ("Welt", "World"), ("eins", "one")]
-        data = ka.data.Pair.collect(train, test=[("zwei", "two")])
-        assert len(data.train) == 2 and len(data.dev) == 1 and data.test[0].target == "two"
-        ```
+        If `dev` is empty, a random share `dev_fraction` of `train`, chosen by the int `seed`, is
+        moved to it.
         """
         parts = [[cls(*one) for one in part] for part in (train, dev, test)]
         return DataSet.from_parts(cls, *parts, dev_fraction=dev_fraction, seed=seed)
@@ -52,63 +43,56 @@ def from_pair_files(
     label_column="target",
     dev_fraction=0.1,
     seed=0,
-    encoding=UTF_8,
+    encoding="utf-8",
     on_error="raise",
 ):
-    """Pairs of texts from files, such as sentences and their translations.
+    """Read a `DataSet` of `Pair` from files, such as sentences and their translations.
+
+    Raise a ValueError with file and line number for a missing partner, an empty line between
+    others, or a broken line. Skipping such a line silently would misalign all later pairs.
 
     Args:
-        train, dev, test: what one part is read from, or None:
+        train, dev, test: the files of one split, gzipped or not, or None:
 
-            - `(source, target)`, a tuple of two paths: aligned text files, line n of one belongs to
-              line n of the other;
-            - a path that ends in `.tsv`, `.csv` or `.jsonl`;
-            - a path that ends in `.txt`, of a file with a tab between source and target, as those
-              of manythings.org; what follows a second tab is left out;
-            - a list of these, whose pairs are joined.
-
-            Any file may be gzipped.
-        text_column, label_column: str, the columns of source and target: their names in the first
-            row, or the keys of the JSON objects; or ints, which count columns from 0 where no row
-            names them.
-        dev_fraction, seed, encoding, on_error: as in `ka.data.from_text_files`.
-
-    Returns:
-        A `DataSet` of `Pair`.
-
-    A line without a partner, an empty line between others and a broken one are a ValueError with
-    the file, the line number and what is wrong: a pair that is left out in silence moves all that
-    follow it.
+            - `(source, target)`, a tuple of two paths: aligned text files. Line n of one file
+              corresponds to line n of the other.
+            - a path that ends in `.tsv`, `.csv` or `.jsonl`.
+            - a path that ends in `.txt`, with a tab between source and target, as from
+              manythings.org. Text after a second tab is ignored.
+            - a list of the above, whose pairs are joined.
+        text_column, label_column: str, the names of the columns of source and target, or the keys
+            in JSON. In a file without column names, ints that count from 0.
+        dev_fraction: float, the share of train that becomes dev if `dev` is None.
+        seed: int, for the random choice of these examples.
+        encoding: str, the name of the encoding in Python, such as `"cp1252"`.
+        on_error: `"raise"` an error for broken examples, or `"skip"` them with a warning.
 
     ```python
     import pathlib
-    import tempfile
     import keras_attention as ka
 
-    folder = pathlib.Path(tempfile.mkdtemp())
-    (folder / "test.de").write_text("Guten Tag!\\nDanke.\\n")
-    (folder / "test.en").write_text("Hello!\\nThanks.\\n")
-    data = ka.data.from_pair_files(test=(folder / "test.de", folder / "test.en"))
+    pathlib.Path("test.de").write_text("Guten Tag!\\nDanke.\\n")
+    pathlib.Path("test.en").write_text("Hello!\\nThanks.\\n")
+    data = ka.data.from_pair_files(test=("test.de", "test.en"))
     assert data.test[1] == ka.data.Pair("Danke.", "Thanks.")
     ```
     """
-    read = functools.partial(
-        read_pairs, text_column=text_column, label_column=label_column, encoding=encoding
-    )
-    paths = {"train": train, "dev": dev, "test": test}
-    # A tuple is one source of pairs, and not, as elsewhere, several.
-    paths = {name: [path] if isinstance(path, tuple) else path for name, path in paths.items()}
-    parts = read_parts(read, paths, on_error)
+    # A tuple means two aligned files here. In other readers it is a list of files.
+    paths = [[path] if isinstance(path, tuple) else path for path in (train, dev, test)]
+    columns = {"text_column": text_column, "label_column": label_column}
+    parts = read_parts(read_pairs, *paths, on_error, **columns, encoding=encoding)
     return Pair.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 @report_problems
-def read_pairs(path, text_column="source", label_column="target", encoding=UTF_8, *, problems=None):
-    """Return the pairs of a file with columns, or of a tuple of two aligned files.
+def read_pairs(
+    path, text_column="source", label_column="target", encoding="utf-8", *, problems=None
+):
+    """Read one file, or a tuple of two (sources, targets), and return a list of `Pair`.
 
-    A list of `Pair`.
-
-    See `from_pair_files`.
+    `text_column` and `label_column` are the names or indices of the columns of sources and targets.
+    Errors are collected in `problems`, a `Problems`. If it is None, they are raised together as one
+    error. `encoding` is the name of the encoding in Python.
     """
     columns = text_column, label_column
     if isinstance(path, tuple):
@@ -116,29 +100,26 @@ def read_pairs(path, text_column="source", label_column="target", encoding=UTF_8
     if find_suffix(path) is None and ".txt" in pathlib.Path(path).suffixes:
         return _read_tabs(path, columns, problems, encoding)
     if find_suffix(path) is None:
-        raise ValueError(
-            f"{path} is no file of pairs: expected a name that ends in {', '.join(SUFFIXES)}, "
-            "gzipped (.gz) or not, or for two aligned text files a tuple, (source, target)."
-        )
+        raise name_error(path, "pairs", ", or a tuple of two aligned text files, (source, target)")
     rows = read_columns(path, columns, encoding, problems=problems)
     return [Pair(*row) for row in rows]
 
 
 def _read_tabs(path, columns, problems, encoding):
-    """Read the pairs of a file with tabs, whose first row may name its columns."""
+    """Read pairs from a file with tabs, whose first row may name its columns."""
     rows = list(read_rows(path, "\t", encoding))
     if not rows:
-        raise ValueError(f"{path} holds no row.")
+        raise ValueError(f"{path} has no row.")
     names = [find_name(column, rows[0][1]) for column in columns]
-    where = columns if isinstance(columns[0], int) else (0, 1)
+    indices = columns if isinstance(columns[0], int) else (0, 1)
     if isinstance(columns[0], str) and None not in names:
-        where, rows = [rows[0][1].index(name) for name in names], rows[1:]
+        indices, rows = [rows[0][1].index(name) for name in names], rows[1:]
     pairs = []
     for number, row in rows:
         with problems.note():
-            if len(row) <= max(where):
+            if len(row) <= max(indices):
                 raise line_error(path, number, "expected a source, a tab and a target")
-            source, target = (row[k].strip() for k in where)
+            source, target = (row[k].strip() for k in indices)
             if not source or not target:
                 raise line_error(path, number, f"the {'target' if source else 'source'} is empty")
             pairs.append(Pair(source, target))
@@ -149,7 +130,7 @@ def _read_aligned(paths, problems, encoding):
     if len(paths) != 2:
         raise ValueError(f"{paths!r}: expected two paths, (source, target).")
     sides = ([line.strip() for _, line in read_lines(path, encoding)] for path in paths)
-    # An end of line at the end of a file begins no line.
+    # A newline at the end of a file does not start another line.
     source, target = (lines if lines[-1] else lines[:-1] for lines in sides)
     if len(source) != len(target):
         raise ValueError(
@@ -157,13 +138,14 @@ def _read_aligned(paths, problems, encoding):
             "must belong to line n of the other."
         )
     if not source:
-        raise ValueError(f"{paths[0]} holds no line.")
+        raise ValueError(f"{paths[0]} has no line.")
     pairs = []
-    for number, (one, other) in enumerate(zip(source, target, strict=True), start=1):
+    for number, pair in enumerate(map(Pair, source, target), start=1):
         with problems.note():
-            if not (one and other):
-                path, partner = (paths[0], other) if not one else (paths[1], one)
-                problem = f"the line is empty; its partner is {partner[:40]!r}"
-                raise line_error(path, number, problem)
-            pairs.append(Pair(one, other))
+            if not all(pair):
+                path, partner = (paths[1], pair.source) if pair.source else (paths[0], pair.target)
+                raise line_error(
+                    path, number, f"the line is empty, its partner is {partner[:40]!r}"
+                )
+            pairs.append(pair)
     return pairs

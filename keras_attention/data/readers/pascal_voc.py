@@ -1,11 +1,11 @@
-"""Pictures with boxes as Pascal VOC has them: an XML file for each picture."""
+"""Pascal VOC: images with boxes, from one XML file per image."""
 
 import pathlib
 import xml.etree.ElementTree as ElementTree
 
 from keras_attention.data.readers.boxed_images import BoxedImage, turn_boxes
-from keras_attention.data.readers.columns import line_error
 from keras_attention.data.readers.image_folders import SUFFIXES, keep_readable, read_image
+from keras_attention.data.readers.tables import line_error
 from keras_attention.data.splits import read_parts
 from keras_attention.files.io import is_file, leads_outside, quote_value, read_bytes
 
@@ -24,42 +24,43 @@ def from_voc(
     seed=0,
     on_error="raise",
 ):
-    """Pictures with boxes from files as Pascal VOC has them (Everingham et al., 2010).
+    """Read a `DataSet` of `BoxedImage` from files of Pascal VOC (Everingham et al., 2010).
+
+    Images are expected in `JPEGImages`, or next to the XML files. They are read once to find
+    damaged ones, and again in each use. Boxes that refer to an image as stored are rotated with it
+    if its EXIF orientation requires this, as in `from_coco`. Coordinates are used unchanged, as in
+    TFDS. Objects marked as difficult are treated like crowds: they are used neither in training nor
+    in scores.
 
     Args:
-        train, dev, test: path of a list such as `ImageSets/Main/train.txt`, whose first words are
-            names of files in `Annotations`; or of a folder that has `Annotations` with XML files,
-            or XML files themselves, of which all are taken; a list of paths; or None. Pictures are
-            in `JPEGImages`, or beside the XML files.
-        labels: names of the classes in the order of their ids, such as those of a trained model;
-            None sorts those that are there.
-        image_size: as in `BoxedImage.collect`.
-        dev_fraction, seed, on_error: as in `ka.data.from_text_files`.
-
-    Returns:
-        A `DataSet` of `BoxedImage`, whose pictures are read once to find damaged ones, and again
-        when they are needed. Boxes of pictures with an EXIF orientation are as for `from_coco`.
-        Coordinates are taken as they are, as TFDS takes them. Objects that are marked as difficult
-        count as crowds: they are not trained on, and nothing is counted of them.
+        train, dev, test: a path, a list of paths, or None. A path names a list or a folder. In a
+            list, such as `ImageSets/Main/train.txt`, the first word of each line is the name of a
+            file in `Annotations`. For a folder, all XML files in it, or in its subfolder
+            `Annotations`, are read.
+        labels: the names of the classes in the order of their ids, such as those of a trained
+            model. None sorts the classes of all boxes.
+        image_size: (height, width) to resize images to, or an int for the longer side. None lets
+            the task choose.
+        dev_fraction: float, the share of train that becomes dev if `dev` is None.
+        seed: int, for the random choice of these examples.
+        on_error: `"raise"` an error for broken examples, or `"skip"` them with a warning.
 
     ```python
     import pathlib
-    import tempfile
     import keras
     import numpy as np
     import keras_attention as ka
 
-    folder = pathlib.Path(tempfile.mkdtemp())
-    keras.utils.save_img(folder / "1.png", np.zeros((20, 30, 3)), scale=False)
+    keras.utils.save_img("1.png", np.zeros((20, 30, 3)), scale=False)
     box = "<xmin>5</xmin><ymin>5</ymin><xmax>15</xmax><ymax>13</ymax>"
-    found = f"<object><name>cell</name><bndbox>{box}</bndbox></object>"
+    cell = f"<object><name>cell</name><bndbox>{box}</bndbox></object>"
     size = "<size><width>30</width><height>20</height></size>"
-    (folder / "1.xml").write_text(f"<annotation>{size}{found}</annotation>")
-    (image,) = ka.data.from_voc(test=folder).test
+    pathlib.Path("1.xml").write_text(f"<annotation>{size}{cell}</annotation>")
+    (image,) = ka.data.from_voc(test=".").test
     assert image.boxes == ((5.0, 5.0, 15.0, 13.0),) and image.labels == ("cell",)
     ```
     """
-    parts = read_parts(_read_part, {"train": train, "dev": dev, "test": test}, on_error)
+    parts = read_parts(_read_part, train, dev, test, on_error)
     options = dict(image_size=image_size, dev_fraction=dev_fraction, seed=seed)
     return BoxedImage.collect(**parts, labels=labels, **options)
 
@@ -74,20 +75,16 @@ def _read_part(path, problems):
         files = sorted(folder.glob("*.xml"))
     else:
         raise ValueError(
-            f"{path}: expected a list in {SETS}/Main that ends in .txt, or a folder with XML files "
-            f"or with {ANNOTATIONS}."
+            f"{path}: expected a list .txt, or a folder of XML files or with {ANNOTATIONS}."
         )
     if not files and not problems:
         raise ValueError(f"{path} names no XML file.")
-    examples = []
-    for file in files:
-        with problems.note():
-            examples.append(read_voc(file))
+    examples = problems.read_each(read_voc, ((file,) for file in files))
     return [turn_boxes(*one) for one in keep_readable(examples, problems)]
 
 
 def _list_files(path, folder, problems):
-    """Return the XML files in `folder` that the list `path` names."""
+    """Return the paths of the XML files in `folder` whose names are in the text file `path`."""
     content = read_bytes(path)
     try:
         lines = content.decode("utf-8-sig").split("\n")
@@ -95,26 +92,25 @@ def _list_files(path, folder, problems):
         number = 1 + content.count(b"\n", 0, error.start)
         byte = f"byte 0x{content[error.start]:02x} at position {error.start}"
         raise line_error(path, number, f"not UTF-8: {byte}. Save the list as UTF-8") from error
-    files = []
-    for number, words in enumerate(map(str.split, lines), start=1):
-        if words:
-            name = f"{words[0]}.xml"
-            with problems.note():
-                if leads_outside(name):
-                    problem = f"{quote_value(name)} is outside of {folder}: name files in it"
-                    raise line_error(path, number, problem)
-                if not is_file(folder / name):
-                    raise line_error(path, number, f"there is no {quote_value(name)} in {folder}")
-                files.append(folder / name)
-    return files
+
+    def find(number, line):
+        name = f"{line.split()[0]}.xml"
+        if leads_outside(name):
+            problem = f"{quote_value(name)} is outside of {folder}: name files in it"
+            raise line_error(path, number, problem)
+        if not is_file(folder / name):
+            raise line_error(path, number, f"{quote_value(name)} is not in {folder}")
+        return folder / name
+
+    return problems.read_each(find, ((k, line) for k, line in enumerate(lines, 1) if line.strip()))
 
 
 def read_voc(path):
-    """Return the `BoxedImage` of one XML file. See `from_voc`."""
+    """Read one XML file of Pascal VOC, and return a `BoxedImage`."""
     path = pathlib.Path(path)
     content = read_bytes(path)
     if b"<!ENTITY" in content:
-        raise ValueError(f"{path} defines entities, which no annotation needs: it is not read.")
+        raise ValueError(f"{path} defines entities: expected an annotation without them.")
     try:
         root = ElementTree.fromstring(content)
     except ElementTree.ParseError as error:
@@ -134,14 +130,16 @@ def read_voc(path):
 
 
 def _read_size(path, root, picture):
-    """Return (height, width) as the XML says, or else of the picture itself."""
+    """Return the (height, width) of an image, from its XML file, or else from the image itself.
+
+    `root` is the content of the XML file `path`. `picture` is the path of the image.
+    """
     if root.find("size") is None:
         return read_image(picture).shape[:2]
     size = tuple(int(_read_number(path, root, f"size/{name}")) for name in ("height", "width"))
     if min(size) < 1:
         raise ValueError(
-            f"{path}: its size is {size[1]} by {size[0]} pixels: expected one or more of each. "
-            "Without <size>, it is that of the picture itself."
+            f"{path}: its size is {size[1]} by {size[0]} pixels: expected one or more of each."
         )
     return size
 
@@ -160,7 +158,7 @@ def _read_number(path, element, name):
 
 
 def _find_picture(path, name):
-    """Return the picture of the XML file `path`, which calls it `name`."""
+    """Return the path of the image for an XML file. `name` is the image's name in this file."""
     names = [pathlib.PurePath(name).name] if name else []
     names += [path.stem + suffix for suffix in SUFFIXES]
     for folder in (path.parent.parent / PICTURES, path.parent):
@@ -168,6 +166,5 @@ def _find_picture(path, name):
             if is_file(folder / each):
                 return folder / each
     raise ValueError(
-        f"{path}: its picture {quote_value(names[0])} is neither in "
-        f"{path.parent.parent / PICTURES} nor beside it."
+        f"{path}: its image {quote_value(names[0])} is neither in {PICTURES} nor beside it."
     )

@@ -1,37 +1,39 @@
-"""Questions with a context that holds the answer: in memory, and from files."""
+"""Questions about a context, with answers marked in the context."""
 
+import functools
 import pathlib
 import re
 import typing
 
 from keras_attention.data.dataset import DataSet
 from keras_attention.data.problems import report_problems
-from keras_attention.data.readers.columns import UTF_8, line_error, read_lines, read_objects
+from keras_attention.data.readers.tables import line_error, read_lines, read_objects
 from keras_attention.data.splits import hold_out, read_parts
 from keras_attention.files.fields import Fields
 from keras_attention.files.io import prefix_errors, quote_value, read_json
 
-SENTENCES = "wiki-sentences.tsv"  # of QAMR, beside its questions
+SENTENCES = "wiki-sentences.tsv"  # QAMR's contexts, next to its questions
 SUFFIXES = (".json", ".jsonl", ".tsv")
 
 
 class Answer(typing.NamedTuple):
-    """A text, and the index of its first character in the context."""
+    """The text of an answer, and the index of its first character in the context."""
 
     text: str
     start: int
 
     @property
     def end(self):
-        """int, the index of the character after its last."""
+        """int, the index in the context of the character after the answer."""
         return self.start + len(self.text)
 
 
 class Question(typing.NamedTuple):
-    """A question, a context that may answer it, the answers that people marked, and an id.
+    """A question, its context, the answers that people marked in the context, and an id.
 
-    Without `answers` the context does not answer it. Of several, which people marked on their own,
-    the one that most of them gave is trained on, and the best for a prediction is scored.
+    `answers` is empty if the context does not answer the question. If there are several answers,
+    training uses the most frequent one, and a prediction is scored against the answer that it
+    matches best. `id` is None if the question has no id.
     """
 
     question: str
@@ -41,20 +43,11 @@ class Question(typing.NamedTuple):
 
     @classmethod
     def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
-        """Return a `DataSet` from lists of questions.
+        """Make a `DataSet` from lists of questions for train, dev and test.
 
-        Without `dev`, some contexts of train become it.
-
-        An answer that is not in its context where it says is a ValueError.
-
-        ```python
-        import keras_attention as ka
-
-        context = "The cat sat on the mat."
-        asked = ka.data.Question("What sat?", context, (ka.data.Answer("cat", 4),))
-        data = ka.data.Question.collect([asked], dev_fraction=0)
-        assert data.train[0].answers[0].end == 7
-        ```
+        If `dev` is empty, a random share `dev_fraction` of `train`, chosen by the int `seed`, is
+        moved to it. All questions about a context stay in the same split. Raise a ValueError if an
+        answer is not in its context at its `start`.
         """
         train, dev, test = ([_check(question) for question in part] for part in (train, dev, test))
         if train and not dev and dev_fraction:
@@ -63,69 +56,63 @@ class Question(typing.NamedTuple):
 
 
 def _check(question):
-    """Return a `Question` of a tuple like one."""
+    """Return `question` as a `Question`. Raise a ValueError if the context lacks an answer."""
     question = Question(*question)
-    answers = tuple(Answer(*answer) for answer in question.answers)
-    for answer in answers:
-        if not answer.text.strip() or question.context[answer.start : answer.end] != answer.text:
-            raise ValueError(describe_misplaced(question, answer))
-    return question._replace(answers=answers)
-
-
-def describe_misplaced(question, answer):
-    """Return what is wrong with an answer that is not in its context where it says."""
-    text = question.context[max(0, answer.start) : max(0, answer.end)]
-    return (
-        f"the answer {answer.text[:40]!r} to {question.question[:40]!r} is not at {answer.start} "
-        f"of its context: {text[:40]!r} is"
-    )
+    question = question._replace(answers=tuple(Answer(*answer) for answer in question.answers))
+    for answer in question.answers:
+        text = question.context[max(0, answer.start) : max(0, answer.end)]
+        if not answer.text.strip() or answer.start < 0 or text != answer.text:
+            raise ValueError(
+                f"the answer {answer.text[:40]!r} to {question.question[:40]!r} is not at "
+                f"{answer.start} of its context: {text[:40]!r} is"
+            )
+    return question
 
 
 def _hold_out_contexts(train, fraction, seed):
-    """Return (train, dev), which share no context.
+    """Split questions at random into (train, dev), such that both parts have different contexts.
 
-    About them, too, a model has learnt something.
+    dev has a share `fraction` of the contexts. A shared context would make dev too easy, because a
+    model also learns about contexts.
     """
     contexts = list(dict.fromkeys(question.context for question in train))
     if len(contexts) < 2:
         raise ValueError(
-            "All questions are about one context, so that none can be held out as a development "
-            "part. Give a development part, or dev_fraction=0 for none."
+            "All questions are about one context: give a development part, or dev_fraction=0."
         )
     _, held = hold_out(len(contexts), fraction, seed)
     held = {contexts[i] for i in held}
-    return (
-        [question for question in train if question.context not in held],
-        [question for question in train if question.context in held],
-    )
+    parts = [], []
+    for question in train:
+        parts[question.context in held].append(question)
+    return parts
 
 
 def from_question_files(
     train=None, dev=None, test=None, *, dev_fraction=0.1, seed=0, on_error="raise"
 ):
-    """Questions from files; the end of the name says what is in one.
+    """Read a `DataSet` of `Question` from files.
 
-    - `.json`: SQuAD's, version 1.1 or 2.0 (Rajpurkar et al., 2016, 2018), as XQuAD has it, too.
-    - `.jsonl`: an object on each line with `question`, `context` and `answers`, which has lists
-      `text` and `answer_start`, as the library `datasets` writes SQuAD.
+    - `.json`: SQuAD 1.1 or 2.0 (Rajpurkar et al., 2016, 2018), also used by XQuAD.
+    - `.jsonl`: an object on each line with `question`, `context` and `answers`. `answers` has the
+      lists `text` and `answer_start`, as in SQuAD exported from the library `datasets`.
     - `.tsv`: QAMR's columns (Michael et al., 2018), with `wiki-sentences.tsv` in the same folder.
+
+    Raise a ValueError with file and place for broken questions.
 
     Args:
         train, dev, test: a path, a list of paths, or None.
-        dev_fraction, seed, on_error: as in `ka.data.from_text_files`; the share is one of contexts.
-
-    Returns:
-        A `DataSet` of `Question`.
-
-    A damaged file is a ValueError with the file, the place and what is wrong.
+        dev_fraction: float, the share of the contexts in train that becomes dev, with all their
+            questions.
+        seed: int, for the random choice of these contexts.
+        on_error: `"raise"` an error for broken examples, or `"skip"` them with a warning.
 
     ```python
     import json
     import pathlib
-    import tempfile
     import keras_attention as ka
 
-    path = pathlib.Path(tempfile.mkdtemp()) / "questions.json"
+    path = pathlib.Path("questions.json")
     asked = {"id": "1", "question": "What sat?", "answers": [{"text": "cat", "answer_start": 4}]}
     paragraphs = [{"context": "The cat sat.", "qas": [asked]}]
     path.write_text(json.dumps({"version": "1.1", "data": [{"paragraphs": paragraphs}]}))
@@ -133,18 +120,23 @@ def from_question_files(
     assert data.test[0].answers == (ka.data.Answer("cat", 4),)
     ```
     """
-    parts = read_parts(read_questions, {"train": train, "dev": dev, "test": test}, on_error)
+    parts = read_parts(read_questions, train, dev, test, on_error)
     return Question.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 @report_problems
 def read_questions(path, *, problems=None):
-    """Return the questions of one file, as a list of `Question`. See `from_question_files`."""
+    """Read one file, and return a list of `Question`.
+
+    Errors are collected in `problems`, a `Problems`. If it is None, they are raised together as one
+    error.
+    """
     path = pathlib.Path(path)
     readers = {".json": _read_squad, ".jsonl": _read_lines, ".tsv": _read_qamr}
     if path.suffix not in readers:
         raise ValueError(
-            f"{path} is no file of questions: expected a name that ends in {', '.join(SUFFIXES)}."
+            f"{path} is not a file of questions: expected a name that ends in "
+            f"{', '.join(SUFFIXES)}."
         )
     questions = readers[path.suffix](path, problems)
     if not questions and not problems:
@@ -153,7 +145,6 @@ def read_questions(path, *, problems=None):
 
 
 def _read_squad(path, problems):
-    """SQuAD's: articles of paragraphs of questions."""
     content, questions = read_json(path), []
     if isinstance(content, list):
         raise ValueError(
@@ -177,14 +168,10 @@ def _read_squad(path, problems):
 
 
 def _make(context, asked):
-    """Return a `Question` of an entry of SQuAD, `Fields`."""
+    """Make a `Question` from a context and `asked`, an entry `qas` of SQuAD's JSON (`Fields`)."""
     text, impossible = _read_text(asked, "question"), asked.flag("is_impossible", default=False)
-    answers = []
-    for k in range(len(asked.entries("answers"))):
-        answer_fields = asked.entry("answers", k)
-        answers.append(
-            (_read_text(answer_fields, "text"), answer_fields.whole("answer_start", least=0))
-        )
+    fields = [asked.entry("answers", k) for k in range(len(asked.entries("answers")))]
+    answers = [(_read_text(one, "text"), one.whole("answer_start", least=0)) for one in fields]
     name = asked.get("id")
     if name is not None and not isinstance(name, str | int):
         raise asked.error("id", "a string")
@@ -194,51 +181,40 @@ def _make(context, asked):
 
 
 def _read_text(fields, name):
-    """Return the text under a name, which is not empty."""
+    """Return the string in the field `name`. Raise a ValueError if the string is empty."""
     text = fields.text(name)
     if not text.strip():
         raise fields.error(name, "a text")
     if any("\ud800" <= c <= "\udfff" for c in text):
-        raise fields.error(name, "whole characters, and not half a pair of surrogates")
+        raise fields.error(name, "whole characters, not half a pair of surrogates")
     return text
 
 
 def _read_lines(path, problems):
-    """Return an object on each line."""
-    questions = []
-    for number, content in read_objects(path, UTF_8, problems):
-        with problems.note():
-            questions.append(_read_object(path, number, content))
-    return questions
+    rows = read_objects(path, "utf-8", problems)
+    return problems.read_each(functools.partial(_read_object, path), rows)
 
 
 def _read_object(path, number, content):
-    """Return the `Question` of an object on line `number`."""
     fields = Fields(f"{path}:{number}", content)
     lists = fields.object("answers")
     texts, starts = lists.entries("text"), lists.entries("answer_start")
     if len(texts) != len(starts):
-        raise line_error(path, number, f"{len(texts)} texts and {len(starts)} answer_start")
-    answers = [
-        {"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)
-    ]
+        raise line_error(path, number, f"{len(texts)} text and {len(starts)} answer_start")
+    pairs = zip(texts, starts, strict=True)
+    answers = [{"text": text, "answer_start": start} for text, start in pairs]
     asked = Fields(fields.path, content | {"answers": answers})
     return _make(_read_text(fields, "context"), asked)
 
 
 def _read_qamr(path, problems):
-    """QAMR's columns: the numbers of the words that an answer is made of."""
+    """Read a TSV file of QAMR, and return a list of `Question`. Answers are indices of words."""
     sentences = _read_sentences(path.with_name(SENTENCES))
-    questions = []
-    for number, line in read_lines(path):
-        if line.strip():
-            with problems.note():
-                questions.append(_read_row(path, number, line.split("\t"), sentences))
-    return questions
+    rows = ((path, n, line.split("\t"), sentences) for n, line in read_lines(path) if line.strip())
+    return problems.read_each(_read_row, rows)
 
 
 def _read_row(path, number, row, sentences):
-    """Return the `Question` of the fields on line `number`."""
     if len(row) < 7:
         raise line_error(path, number, f"found {len(row)} columns: expected QAMR's 9")
     name, text = row[0], row[5].strip()
@@ -247,19 +223,19 @@ def _read_row(path, number, row, sentences):
     if not text:
         raise line_error(path, number, "the question is empty")
     context, spans = sentences[name]
-    # What validators refused, as in the full version, has a word and no numbers.
+    # A field has a word instead of indices if a validator rejected the question.
     marked = [row[6], *(field.partition(":")[2] for field in row[7:9])]
     marked = [words for words in marked if re.fullmatch(r"\d+( \d+)*", words.strip())]
     answers = [_find_words(context, spans, words, path, number) for words in marked]
     if not answers:
-        raise line_error(path, number, f"{row[6][:40]!r} are no numbers of words")
+        raise line_error(path, number, f"{row[6][:40]!r} are not numbers of words")
     return Question(text, context, tuple(answers), f"{path.name}:{number}")
 
 
 def _read_sentences(path):
-    """{id: (sentence, the (start, end) of its words)}."""
+    """Read QAMR's sentences: a dict from id to (sentence, [(start, end) of each word])."""
     if not path.exists():
-        raise ValueError(f"There is no file {path}, which QAMR's questions are about.")
+        raise ValueError(f"The file {path} is missing: QAMR's questions are about its sentences.")
     sentences = {}
     for number, line in read_lines(path):
         if not line.strip():
@@ -272,7 +248,11 @@ def _read_sentences(path):
 
 
 def _find_words(context, spans, words, path, number):
-    """Return the `Answer` from the first of the words that have these numbers to the last."""
+    """Make an `Answer` from `words`, a str with the indices of its words in a sentence.
+
+    `spans` are the (start, end) characters of all words. `path` and `number` (the line) are for
+    error messages.
+    """
     numbers = [int(word[:9]) for word in words.split()]
     if max(numbers) >= len(spans):
         raise line_error(path, number, f"word {max(numbers)} of a sentence of {len(spans)} words")

@@ -1,4 +1,4 @@
-"""Movie-review sentences, positive and negative, split once and for all."""
+"""Positive and negative sentences from movie reviews, with a fixed split."""
 
 import hashlib
 import pathlib
@@ -19,23 +19,20 @@ SHA256 = "6e1ed4405b65c7eabf1d199a7f7c437091ac21da0ea7467b410a74062574566b"
 
 
 def sentence_polarity(folder=None, *, seed=0):
-    """10,662 sentences of movie reviews, half of them positive (Pang and Lee, 2005, *MR*).
+    """Load 10,662 sentences from movie reviews as a `DataSet` of `Text` (Pang and Lee, 2005, *MR*).
 
-    There is no official split. Here a tenth of each class is for testing, a tenth for choosing,
-    the others are for training: drawn with `seed`, so the default is the same everywhere.
+    Half are `"positive"` and half `"negative"`. Because an official split does not exist, a random
+    tenth of each class becomes test and another tenth dev.
 
     Args:
-        folder: where `sentence_polarity.zip` lies, as NLTK publishes it, or is put if it is not
-            there: then it is downloaded (600 kB). None is Keras's own folder of data sets.
-        seed: int, of the split.
-
-    Returns:
-        A `DataSet` of `Text` with the labels `negative` and `positive`, 8,530, 1,066 and 1,066
-        texts.
+        folder: path of the folder with `sentence_polarity.zip`, as published by NLTK. If the file
+            is missing, it is downloaded to this folder (600 kB). None uses Keras's own folder for
+            datasets.
+        seed: int, for the random split.
 
     Raises:
-        ConnectionError: the archive is not on this machine and could not be fetched.
-        ValueError: the archive is not the published one.
+        ConnectionError: the archive could not be downloaded.
+        ValueError: the archive differs from the published one.
 
     Example (downloads the data):
 
@@ -57,23 +54,21 @@ def sentence_polarity(folder=None, *, seed=0):
 
 
 def _archive(folder):
-    """Return the path of the archive, fetched if need be.
-
-    It is what NLTK publishes, or an error.
-    """
-    target = None if folder is None else pathlib.Path(folder) / ARCHIVE
-    path = target if target and target.is_file() else _fetch(target)
+    """Download the archive if necessary, verify its hash, and return its path."""
+    path = None if folder is None else pathlib.Path(folder) / ARCHIVE
+    if path is None or not path.is_file():
+        path = _download(path)
     if hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest() != SHA256:
         raise ValueError(f"{path} is not the archive that NLTK publishes. Remove it: {URL} is.")
     return path
 
 
-def _fetch(target):
-    """Downloads to `target`, or into Keras's own folder of data sets."""
+def _download(target):
+    cache = {}
     if target is not None:
         target.parent.mkdir(parents=True, exist_ok=True)
-    place = {} if target is None else {"cache_dir": target.parent, "cache_subdir": ""}
+        cache = {"cache_dir": target.parent, "cache_subdir": ""}
     try:
-        return keras.utils.get_file(ARCHIVE, URL, **place)
-    except Exception as error:  # what get_file raises has no class of its own
+        return keras.utils.get_file(ARCHIVE, URL, **cache)
+    except Exception as error:  # get_file raises a plain Exception
         raise ConnectionError(f"{ARCHIVE} could not be fetched: {error}") from error

@@ -1,35 +1,29 @@
-"""Recordings as CMU Sphinx keeps them: lists of files, transcripts, and cepstra in files."""
+"""Recordings of CMU Sphinx: lists of files, transcripts, and files with cepstra."""
 
 import pathlib
 import re
 
 import numpy as np
 
-from keras_attention.data.readers.columns import UTF_8, read_lines
+from keras_attention.data.readers.tables import read_lines
 from keras_attention.files.io import leads_outside
 
 FEATURES = ".mfc"
-SOUNDS = (("feat", FEATURES), ("wav", ".wav"), ("wav", ".flac"))  # in this order
+SOUNDS = (("feat", FEATURES), ("wav", ".wav"), ("wav", ".flac"))  # searched in this order
 
 
 def read_features(path, *, differences=True):
-    """Return the cepstra in a file of Sphinx, float32 (T, 13), as its recognizers take them.
+    """Read the cepstra (speech features) in a `.mfc` file of CMU Sphinx, float32 (T, 13).
 
-    (Lee et al., 1990.) A file holds how many numbers follow, int32, and these as float32, both big
-    endian, or both little endian; 13 are a frame of 10 ms. The mean of each cepstrum over the
-    recording is subtracted, which takes away what the microphone adds to all of it.
-
-    Args:
-        path: path of a `.mfc` file.
-        differences: bool, whether the first and second differences in time follow each frame, as
-            `-feat 1s_c_d_dd` has them: (T, 39).
-
-    Raises:
-        ValueError: no such file, or not one of cepstra.
+    (Lee et al., 1990.) The file contains the count of its values, int32, followed by the values,
+    float32, either all big-endian or all little-endian. A frame of 10 ms has 13 values. The mean of
+    each value over the recording is subtracted, which removes constant effects of the microphone.
+    If `differences` is True, the first and second differences in time are appended to each frame,
+    (T, 39), as with `-feat 1s_c_d_dd`. Raise a ValueError if the file is missing or damaged.
     """
     path = pathlib.Path(path)
     if not path.is_file():
-        raise ValueError(f"There is no file {path}: expected one of cepstra, which Sphinx writes.")
+        raise ValueError(f"The file {path} is missing: expected cepstra, as Sphinx writes them.")
     content = path.read_bytes()
     for order in ">", "<":
         count = np.frombuffer(content[:4], f"{order}i4")
@@ -38,11 +32,11 @@ def read_features(path, *, differences=True):
             break
     else:
         raise ValueError(
-            f"{path} is no file of cepstra: its first number, int32, does not say how many follow."
+            f"{path} is not a file of cepstra: its first int32 is not the count of its numbers."
         )
     if len(numbers) % 13 or not np.isfinite(numbers).all():
         raise ValueError(
-            f"{path} has {len(numbers)} numbers: expected finite ones, 13 of each frame."
+            f"{path} has {len(numbers)} numbers: expected finite numbers, 13 for each frame."
         )
     cepstra = numbers.reshape(-1, 13)
     cepstra = cepstra - cepstra.mean(axis=0)
@@ -50,10 +44,10 @@ def read_features(path, *, differences=True):
 
 
 def add_differences(features):
-    """Features (T, F) with their first and second differences: (T, 3 F).
+    """Append the first and second differences in time to features (T, F): return (T, 3 F).
 
-    c[t + 2] - c[t - 2], and (c[t + 3] - c[t - 1]) - (c[t + 1] - c[t - 3]); the first and the last
-    frame stand for those before and after.
+    For features c, these are c[t + 2] - c[t - 2] and (c[t + 3] - c[t - 1]) - (c[t + 1] - c[t - 3]).
+    The sequence is padded by repeating its first and last frame.
     """
     padded = np.pad(features, [(3, 3), (0, 0)], mode="edge")
 
@@ -65,18 +59,21 @@ def add_differences(features):
     return np.concatenate([features, first, second], axis=1)
 
 
-def list_sphinx(path, encoding=UTF_8):
-    """Return (place for errors, file, transcript, speaker) of each line of a list, `NAME.fileids`.
+def list_sphinx(path, encoding="utf-8"):
+    """List the recordings in a file list of CMU Sphinx, `NAME.fileids`.
 
-    `NAME.transcription` beside it has a line `WORDS (id)` for each, in the same order, where id is
-    the last part of the path; the files are in `feat/` or `wav/` beside the folder of the list.
-    The speaker is the folder of a file.
+    Return a list of (place, file, transcript, speaker). The place is the list and line, for error
+    messages. `NAME.transcription` in the same folder has a line `WORDS (id)` for each file, in the
+    same order. The id is the last part of the path. Files are in `feat/` or `wav/` next to the
+    folder of the list. The speaker is the name of the folder that contains the file.
     """
     path = pathlib.Path(path)
     texts = path.with_suffix(".transcription")
     for file in (path, texts):
         if not file.is_file():
-            raise ValueError(f"There is no file {file}: expected a list of Sphinx and its texts.")
+            raise ValueError(
+                f"The file {file} is missing: expected a list of Sphinx and its transcripts."
+            )
     ids, lines = (
         [line for _, line in read_lines(file, encoding) if line.strip()] for file in (path, texts)
     )

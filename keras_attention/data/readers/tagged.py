@@ -1,28 +1,27 @@
-"""Sentences with a tag for every token: in memory, from CoNLL and CoNLL-U files, as batches."""
+"""Sentences with a tag for every token, from CoNLL and CoNLL-U files."""
 
 import functools
 import typing
 
 from keras_attention.data.dataset import DataSet
 from keras_attention.data.problems import report_problems
-from keras_attention.data.readers.columns import UTF_8, line_error, read_lines
 from keras_attention.data.readers.conllu import COLUMNS, read_words
+from keras_attention.data.readers.tables import line_error, read_lines
 from keras_attention.data.splits import add_dev, read_parts
 
 
 class Sentence(typing.NamedTuple):
-    """Tokens and, for each, its tag: two tuples of str of the same length."""
+    """Tokens and their tags: two tuples of str of the same length."""
 
     tokens: tuple
     tags: tuple
 
     @classmethod
     def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
-        """Return a `DataSet` from lists of (tokens, tags).
+        """Make a `DataSet` from lists of (tokens, tags) for train, dev and test.
 
-        Without `dev`, a part of train becomes it.
-
-        Its labels are the tags of all parts, `O` first and the others sorted.
+        If `dev` is empty, a random share `dev_fraction` of `train`, chosen by the int `seed`, is
+        moved to it. The labels are the tags in all splits, with `O` first and the rest sorted.
         """
         train, dev, test = parts = [[cls(*one) for one in part] for part in (train, dev, test)]
         tags = {tag for part in parts for sentence in part for tag in sentence.tags}
@@ -40,52 +39,53 @@ def from_conll(
     label_column=-1,
     dev_fraction=0.1,
     seed=0,
-    encoding=UTF_8,
+    encoding="utf-8",
     on_error="raise",
 ):
-    """Tagged sentences from files with a token and its tags on each line.
+    """Read a `DataSet` of `Sentence` from files with a token and its tags on each line.
 
-    Columns are separated by tabs or, in a file without any, by spaces. Sentences end with a line
-    that is empty or blank. The `-DOCSTART-` lines of CoNLL-2003 are left out.
+    Columns are separated by tabs or, in a file without tabs, by spaces. Sentences end with a blank
+    line. The `-DOCSTART-` lines of CoNLL-2003 are skipped. Raise a ValueError with file and line
+    number for a broken line.
 
     Args:
-        train, dev, test: a path, a list of paths, or None; gzipped files are read as well.
-        token_column: int, where the token is, counted from 0.
-        label_column: int, where the tag is; -1 is the last column.
-        dev_fraction, seed, encoding, on_error: as in `ka.data.from_text_files`.
-
-    Returns:
-        A `DataSet` of `Sentence`.
-
-    A broken line is a ValueError with the file, the line number and what is wrong.
+        train, dev, test: a path, a list of paths, or None. Files may be gzipped.
+        token_column: int, the index of the token's column, starting at 0.
+        label_column: int, the index of the tag's column. -1 is the last column.
+        dev_fraction: float, the share of train that becomes dev if `dev` is None.
+        seed: int, for the random choice of these examples.
+        encoding: str, the name of the encoding in Python, such as `"cp1252"`.
+        on_error: `"raise"` an error for broken examples, or `"skip"` them with a warning.
 
     ```python
     import pathlib
-    import tempfile
     import keras_attention as ka
 
-    path = pathlib.Path(tempfile.mkdtemp()) / "tiny.conll"
+    path = pathlib.Path("tiny.conll")
     path.write_text("Ada\\tB-person\\nsmiles\\tO\\n\\t\\nHi\\tO\\n")
     data = ka.data.from_conll(test=path)
     assert [len(sentence.tokens) for sentence in data.test] == [2, 1]
     assert data.labels == ("O", "B-person")
     ```
     """
-    read = functools.partial(
-        read_conll, token_column=token_column, label_column=label_column, encoding=encoding
-    )
-    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
+    columns = {"token_column": token_column, "label_column": label_column}
+    parts = read_parts(read_conll, train, dev, test, on_error, **columns, encoding=encoding)
     return Sentence.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 @report_problems
-def read_conll(path, token_column=0, label_column=-1, encoding=UTF_8, *, problems=None):
-    """Return the sentences of one file, as a list of `Sentence`. See `from_conll`."""
+def read_conll(path, token_column=0, label_column=-1, encoding="utf-8", *, problems=None):
+    """Read one file, and return a list of `Sentence`.
+
+    `token_column` and `label_column` are the indices of two columns, -1 for the last. Errors are
+    collected in `problems`, a `Problems`. If it is None, they are raised together as one error.
+    `encoding` is the name of the encoding in Python.
+    """
     sentences, rows, width = [], [], None
     lines = list(read_lines(path, encoding))
     separator = "\t" if any("\t" in line.strip() for _, line in lines) else None
     for number, line in [*lines, (len(lines) + 1, "")]:
-        # Not `not line`: in WNUT-17 the line between two sentences may hold a tab.
+        # Not `not line`: in WNUT-17 the line between two sentences may contain a tab.
         if not line.strip() or line.startswith("-DOCSTART-"):
             with problems.note():
                 if pairs := [_row(*row, width, token_column, label_column) for row in rows]:
@@ -101,14 +101,17 @@ def read_conll(path, token_column=0, label_column=-1, encoding=UTF_8, *, problem
 
 
 def _row(values, error, width, token_column, label_column):
-    """Return (token, tag) of one line. `error(what)` makes the error."""
+    """Return (token, tag) from `values`, the columns of a line, which must be `width` in number.
+
+    `token_column` and `label_column` are indices. `error` is a function from a message to an error.
+    """
     if len(values) < 2:
         raise error(f"expected a token and its tag in columns, found only {values[0]!r}")
     if len(values) != width:
         raise error(f"found {len(values)} columns where the lines before have {width}: {values}")
     for name, column in (("token_column", token_column), ("label_column", label_column)):
         if not -width <= column < width:
-            raise error(f"there is no column {name}={column}: the line has {width}")
+            raise error(f"{name}={column}: the line has {width} columns")
     token, tag = values[token_column].strip(), values[label_column].strip()
     if not token or not tag:
         raise error(f"the {'tag' if token else 'token'} is empty: {values}")
@@ -123,30 +126,29 @@ def from_conllu(
     column="upos",
     dev_fraction=0.1,
     seed=0,
-    encoding=UTF_8,
+    encoding="utf-8",
     on_error="raise",
 ):
-    """Tagged sentences from CoNLL-U files (https://universaldependencies.org/format.html).
+    """Read a `DataSet` of `Sentence` from CoNLL-U files.
 
-    Words are the lines whose ID is an integer: multiword tokens (`3-4`) and empty nodes (`5.1`)
-    are left out.
+    (https://universaldependencies.org/format.html.) Words are the lines whose ID is an integer.
+    Multiword tokens (`3-4`) and empty nodes (`5.1`) are skipped. Raise a ValueError with file and
+    line number for a broken line.
 
     Args:
-        train, dev, test: a path, a list of paths, or None; gzipped files are read as well.
-        column: str, the column that is the tag: `"upos"`, `"xpos"`, `"feats"`, `"deprel"`, ...
-        dev_fraction, seed, encoding, on_error: as in `ka.data.from_text_files`.
-
-    Returns:
-        A `DataSet` of `Sentence`.
-
-    A broken line is a ValueError with the file, the line number and what is wrong.
+        train, dev, test: a path, a list of paths, or None. Files may be gzipped.
+        column: str, the column that contains the tag: `"upos"`, `"xpos"`, `"feats"`, `"deprel"`,
+            ...
+        dev_fraction: float, the share of train that becomes dev if `dev` is None.
+        seed: int, for the random choice of these examples.
+        encoding: str, the name of the encoding in Python, such as `"cp1252"`.
+        on_error: `"raise"` an error for broken examples, or `"skip"` them with a warning.
 
     ```python
     import pathlib
-    import tempfile
     import keras_attention as ka
 
-    path = pathlib.Path(tempfile.mkdtemp()) / "tiny.conllu"
+    path = pathlib.Path("tiny.conllu")
     rows = [("1", "Dogs", "dog", "NOUN"), ("2", "bark", "bark", "VERB")]
     lines = ["\\t".join([*row, *["_"] * 6]) + "\\n" for row in rows]
     path.write_text("# text = Dogs bark\\n" + "".join(lines) + "\\n")
@@ -155,14 +157,18 @@ def from_conllu(
     ```
     """
     _index(column)
-    read = functools.partial(read_conllu, column=column, encoding=encoding)
-    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
+    options = {"column": column, "encoding": encoding}
+    parts = read_parts(read_conllu, train, dev, test, on_error, **options)
     return Sentence.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 @report_problems
-def read_conllu(path, column="upos", encoding=UTF_8, *, problems=None):
-    """Return the sentences of one CoNLL-U file, as a list of `Sentence`. See `from_conllu`."""
+def read_conllu(path, column="upos", encoding="utf-8", *, problems=None):
+    """Read one file, and return a list of `Sentence`, whose labels stand in column `column`.
+
+    Errors are collected in `problems`, a `Problems`. If it is None, they are raised together as one
+    error. `encoding` is the name of the encoding in Python.
+    """
     index = _index(column)
 
     def read_word(values, error):

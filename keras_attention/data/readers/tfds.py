@@ -1,4 +1,4 @@
-"""Data sets of TensorFlow Datasets, recognised by their features."""
+"""Reads datasets from TensorFlow Datasets, and infers their kind from their features."""
 
 import functools
 import typing
@@ -13,10 +13,10 @@ from keras_attention.data.readers.questions import Answer, Question
 from keras_attention.data.readers.tagged import Sentence
 from keras_attention.data.readers.texts import Text
 from keras_attention.data.readers.tfds_builder import (
-    find_splits,
     find_tfds_builder,
     iterate_features,
-    prepare_builder,
+    read_splits,
+    read_words,
 )
 from keras_attention.files.extras import import_tfds
 
@@ -32,59 +32,51 @@ def from_tfds(
     image_size=None,
     data_dir=None,
 ):
-    """Return a data set of TensorFlow Datasets.
+    """Read a `DataSet` from TensorFlow Datasets, in memory.
 
-    Tagged sentences, labelled images, or texts of any use.
+    The features of the dataset determine the class of the examples:
 
-    The kind of data follows from its features, never from its name:
+    | features | class | such as |
+    | --- | --- | --- |
+    | tokens and tags, two sequences | `Sentence` | `universal_dependencies/en_ewt`, `conll2003` |
+    | an image and a class label | `ImageSplit` | `fashion_mnist`, `mnist`, `cifar10` |
+    | a text and a class label | `Text` | `imdb_reviews`, `glue/sst2`, `ag_news_subset` |
+    | a text and bools, or a sequence of class labels | `MultiLabelText` | `goemotions` |
+    | a source text and a target text | `Pair` | `wmt14_translate/de-en`, `gigaword` |
+    | a question, a context and answers | `Question` | `squad/v2.0`, `xquad/en` |
+    | only a text | `str`, running text | `tiny_shakespeare`, `lm1b` |
 
-    - sequences of tokens and of tags make sentences with tags, `Sentence`
-      (`universal_dependencies/en_ewt`, `conll2003`);
-    - an image and a class label an `ImageSplit` (`fashion_mnist`, `mnist`, `cifar10`);
-    - a text and a class label a `Text` (`imdb_reviews`, `glue/sst2`, `ag_news_subset`);
-    - a text and several features that are true or false, or a sequence of class labels, a
-      `MultiLabelText` (`goemotions`);
-    - two texts, one made of the other, a `Pair` (`wmt14_translate/de-en`, `tatoeba/tatoeba_de`,
-      `gigaword`);
-    - a question, a context and answers a `Question` (`squad/v2.0`, `xquad/en`);
-    - only a text makes running text (`tiny_shakespeare`, `lm1b`).
+    If the test split is missing, as in SQuAD, or its labels are secret, as in GLUE, the validation
+    split becomes test, and a part of train becomes dev. Multiword tokens and empty nodes of
+    Universal Dependencies are left out, and so are pairs with an empty side. The documents of a
+    corpus are joined with an empty line between them.
 
     Args:
-        name: str, as in the TFDS catalogue, with the config where there are several.
-        label_column: str, which feature is the label; needed where there are several. Of pairs,
-            which is the target.
-        text_column: str, which feature is the text to classify, or the running text; needed where
-            there are several.
-        splits: dict that says what is `"train"`, `"dev"` and `"test"`, in TFDS's own words
-            (`{"train": "train[:80%]", "test": "train[80%:]"}`); None for the official splits.
-        dev_fraction: float, the share of train that becomes dev where there is no validation
-            split. The test split is never used for that.
-        seed: int, which examples those are; of running text it is the end.
-        image_size: (height, width), resizes; needed where images differ in size.
-        data_dir: where TFDS keeps its data; None for its own default.
-
-    Returns:
-        A `DataSet` of one of these kinds, in memory. Of Universal Dependencies treebanks, as in
-        `from_conllu`, multiword tokens and empty
-        nodes are left out: they are no words. Where the labels of the test split are kept secret,
-        as in GLUE, or there is none, as in SQuAD, the validation split is for testing, and a part
-        of train becomes dev. Of pairs those with an empty side are left out. The texts of a corpus
-        are joined by an empty line.
+        name: str, the name in the TFDS catalog. If the dataset has several configs, it must include
+            one.
+        label_column: str, the feature with the label, or with the target of pairs. Required if
+            there are several candidates.
+        text_column: str, the feature with the text. Required if there are several candidates.
+        splits: dict that maps `"train"`, `"dev"` and `"test"` to splits in TFDS's notation
+            (`{"train": "train[:80%]", "test": "train[80%:]"}`). None uses the official splits.
+        dev_fraction: float, the share of train that becomes dev if the validation split is missing.
+        seed: int, for the random choice of these examples. For running text, dev is the end of
+            train instead.
+        image_size: (height, width) to resize images to. Required if images differ in size.
+        data_dir: path of the folder with TFDS's data. None uses TFDS's default.
 
     Raises:
-        ValueError: no such data set, config, column or split; the message lists those there are.
-        ConnectionError: the data is not on this machine and could not be fetched.
+        ValueError: the dataset, config, column or split does not exist. The message lists the
+            existing ones.
+        ConnectionError: the data could not be downloaded.
         ImportError: TensorFlow Datasets is not installed.
 
-    Example (downloads the data; see `ka.data.from_conllu` for files):
+    Example (downloads the data, see `ka.data.from_conllu` for files):
 
         data = ka.data.from_tfds("universal_dependencies/en_ewt")
         data.train[0].tokens, data.train[0].tags
         ner = ka.data.from_tfds("conll2003", label_column="ner")
-        fashion = ka.data.from_tfds("fashion_mnist")
         sentiment = ka.data.from_tfds("glue/sst2")
-        translations = ka.data.from_tfds("ted_hrlr_translate/pt_to_en")
-        plays = ka.data.from_tfds("tiny_shakespeare")
     """
     tfds = import_tfds("from_tfds")
     builder = find_tfds_builder(tfds, name, data_dir)
@@ -94,16 +86,15 @@ def from_tfds(
         raise ValueError(
             f"The images of {name} differ in size (shape {shape}): give image_size=(height, width)."
         )
-    builder = prepare_builder(tfds, builder, name)
     required = ("test",) if columns.kind == "question" else ("train", "test")
-    splits = find_splits(builder, name, splits, required)
     read, kind = READERS[columns.kind]
-    read = functools.partial(_read_images, image_size=image_size) if kind is ImageSplit else read
-    parts = {part: read(builder, columns, words) for part, words in splits.items() if words}
+    options = {"image_size": image_size} if kind is ImageSplit else {}
+    read = functools.partial(read, columns=columns, **options)
+    parts = read_splits(tfds, builder, name, splits, read, required)
     if kind is str:
         return split_text(**parts, dev_fraction=dev_fraction)
     if kind is Text and "test" in parts and not parts["test"] and parts.get("dev"):
-        # GLUE does not publish labels of its test parts: papers report the scores of dev.
+        # GLUE does not publish the labels of its test splits. Papers report dev scores.
         parts["test"] = parts.pop("dev")
     labels = {}
     if kind in (Text, MultiLabelText, ImageSplit):
@@ -112,98 +103,110 @@ def from_tfds(
 
 
 class Columns(typing.NamedTuple):
-    """Which features are read: `inputs`, whose kind is `kind`, and their `label`.
+    """The names of the features to read from a TFDS dataset.
 
-    A kind is `"tagging"`, `"image"`, `"text"`, `"label_sets"` (a text, and as label a sequence of
-    labels or a tuple of features that are true or false), `"question"`, `"pair"` (a source and, as
-    label, its target) or `"running_text"`, which has no label.
+    `kind` is the kind of its examples, a key of `READERS`. `inputs` is the feature with the inputs,
+    and `label` the feature with the label. For the kind `"pair"`, `label` is the target. For
+    `"label_sets"`, `label` is a sequence of class labels, or a tuple with the names of several bool
+    features. For questions and running text, `label` is None.
     """
 
-    kind: str
+    kind: str  # a key of READERS
     inputs: str
     label: str | tuple
 
 
 def find_columns(tfds, builder, name, label_column, text_column=None):
-    """Return the `Columns` of a data set.
+    """Find out which kind of examples a TFDS dataset contains, and return its `Columns`.
 
-    A ValueError if it is of no kind or the label is unclear.
+    `tfds` is the module tensorflow_datasets. `builder` is the TFDS builder of the dataset, and
+    `name` its name. `label_column` and `text_column` choose a feature if there are several
+    candidates. Raise a ValueError if the choice is ambiguous or the kind is not supported.
     """
-    features = builder.info.features
+    features, kinds = builder.info.features, tfds.features
     if label_column is None and text_column is None:
-        _refuse_kinds_of_others(tfds, features, name)
-    images = [n for n, f in features.items() if isinstance(f, tfds.features.Image)]
-    sequences = [n for n, f in features.items() if _is_sequence(tfds, f, _is_text)]
-    if images:
-        # TFDS names the input where there are several, as with masks beside photographs.
+        _refuse_other_kinds(kinds, features, name)
+    if images := _list_names(features, kinds.Image):
+        # TFDS names the input if there are several images, such as photographs and masks.
         inputs = next((n for n in builder.info.supervised_keys or () if n in images), images[0])
-        return Columns("image", inputs, _class(tfds, builder, name, label_column))
+        label = _choose_supervised(builder, name, kinds.ClassLabel, label_column, "label")
+        return Columns("image", inputs, label)
     if {"question", "context", "answers"} <= set(features):
         return Columns("question", "question", None)
-    inputs = "tokens" if "tokens" in sequences else None if len(sequences) != 1 else sequences[0]
-    if inputs is None:
-        return _texts(tfds, builder, name, label_column, text_column)
-    classes = [n for n, f in features.items() if _is_sequence(tfds, f, _is_class)]
-    remaining = [n for n in sequences if n != inputs]
-    label = _choose(name, classes + remaining, classes, label_column)
-    return Columns("tagging", inputs, label)
+    sequences = {n: f.feature for n, f in features.items() if isinstance(f, kinds.Sequence)}
+    tokens, classes = _list_names(sequences, kinds.Text), _list_names(sequences, kinds.ClassLabel)
+    if "tokens" not in tokens and len(tokens) != 1:
+        return _find_texts(kinds, builder, name, label_column, text_column, classes)
+    inputs = "tokens" if "tokens" in tokens else tokens[0]
+    tags = classes + [n for n in tokens if n != inputs]
+    return Columns("tagging", inputs, _choose(name, tags, classes, label_column, "label"))
 
 
-def _refuse_kinds_of_others(tfds, features, name):
-    """Refuses recordings and pictures with boxes, of which no column was asked for."""
-    if any(isinstance(feature, tfds.features.Audio) for feature in features.values()):
+def _list_names(features, kind):
+    return [name for name, feature in features.items() if isinstance(feature, kind)]
+
+
+def _refuse_other_kinds(kinds, features, name):
+    """Raise a ValueError for datasets of recordings or of images with boxes.
+
+    `kinds` is the module `tfds.features`, `features` a dict of the dataset's features, and `name`
+    the name of the dataset.
+    """
+    if _list_names(features, kinds.Audio):
         raise ValueError(
-            f"{name} has recordings, and is no data set of texts or pictures. Of those, "
-            "ka.data.connected_digits joins spoken_digit, for a SpeechRecognizer; others are read "
-            "from files with ka.data.from_recordings."
+            f"{name} has recordings: expected text or images. Read files of recordings with "
+            "ka.data.from_recordings, or spoken_digit with ka.data.connected_digits."
         )
-    objects = getattr(features["objects"], "feature", None) if "objects" in features else None
-    boxes = isinstance(objects, tfds.features.FeaturesDict) and "bbox" in objects
-    if boxes and not any(_is_class(tfds, f) for f in features.values()):
-        raise ValueError(
-            f"{name} has pictures with boxes: read it with ka.data.from_tfds_boxes, for an "
-            "ObjectDetector."
-        )
+    objects = features["objects"] if "objects" in features else None
+    objects = objects.feature if isinstance(objects, kinds.Sequence) else None
+    boxes = isinstance(objects, kinds.FeaturesDict) and "bbox" in objects
+    if boxes and not _list_names(features, kinds.ClassLabel):
+        raise ValueError(f"{name} has images with boxes: read it with ka.data.from_tfds_boxes.")
 
 
-def _texts(tfds, builder, name, label_column, text_column):
-    """Return the `Columns` of a data set whose inputs are texts."""
-    features = builder.info.features
-    if pair := find_pair(tfds, builder):
-        target = _choose(name, pair, pair[1:], label_column)
+def _find_texts(kinds, builder, name, label_column, text_column, label_sets):
+    """Find the features to read from a dataset with text inputs, and return `Columns`.
+
+    `kinds` is the module `tfds.features`. `builder` is the TFDS builder of the dataset, and `name`
+    its name. `label_column` and `text_column` are the user's choices, or None. `label_sets` are the
+    features that are sequences of class labels.
+    """
+    features, texts = builder.info.features, _list_names(builder.info.features, kinds.Text)
+    if pair := find_pair(builder, texts):
+        target = _choose(name, pair, pair[1:], label_column, "label")
         return Columns("pair", pair[pair[0] == target], target)
-    classes = [n for n, f in features.items() if _is_class(tfds, f)]
-    texts = [n for n, f in features.items() if _is_text(tfds, f)]
-    if texts and classes:
-        label = _class(tfds, builder, name, label_column)
-        text = _choose(name, texts, _supervised(builder, texts), text_column, "text")
-        return Columns("text", text, label)
-    if texts and (label := _find_label_sets(tfds, features)) and label_column in (None, label):
-        text = _choose(name, texts, _supervised(builder, texts), text_column, "text")
-        return Columns("label_sets", text, label)
-    if not texts or label_column:
+    flags = tuple(n for n, f in features.items() if f.shape == () and f.np_dtype == np.bool_)
+    sets = label_sets[0] if len(label_sets) == 1 else flags if len(flags) > 1 else None
+    if texts and _list_names(features, kinds.ClassLabel):
+        kind = "text"
+        label = _choose_supervised(builder, name, kinds.ClassLabel, label_column, "label")
+    elif texts and sets and label_column in (None, sets):
+        kind, label = "label_sets", sets
+    elif texts and not label_column:
+        # Running text, such as books, has no label.
+        preferred = ["text"] if "text" in texts else texts
+        text = _choose(name, texts, preferred, text_column, "text")
+        return Columns("running_text", text, None)
+    else:
         raise ValueError(
-            f"{name} has no tokens with tags, and no images or texts with a label. "
+            f"{name} has neither tokens with tags, nor images or text with a label. "
             f"Its features are: {', '.join(features)}."
         )
-    # Running text, such as books, needs no label.
-    preferred = ["text"] if "text" in texts else texts
-    return Columns("running_text", _choose(name, texts, preferred, text_column, "text"), None)
+    return Columns(kind, _choose_supervised(builder, name, kinds.Text, text_column, "text"), label)
 
 
-def _find_label_sets(tfds, features):
-    """Return a sequence of class labels, or a tuple of features that are true or false; or None."""
-    sequences = [n for n, f in features.items() if _is_sequence(tfds, f, _is_class)]
-    flags = tuple(n for n, f in features.items() if f.shape == () and f.np_dtype == np.bool_)
-    return sequences[0] if len(sequences) == 1 else flags if len(flags) > 1 else None
+def _choose_supervised(builder, name, kind, column, role):
+    """Choose a feature of the class `kind`. If there are several, prefer `supervised_keys`.
+
+    `column` is the user's choice, or None. `role` names the feature in error messages.
+    """
+    names = preferred = _list_names(builder.info.features, kind)
+    if len(names) > 1:
+        preferred = [n for n in builder.info.supervised_keys or () if n in names]
+    return _choose(name, names, preferred, column, role)
 
 
-def _class(tfds, builder, name, label_column):
-    labels = [n for n, f in builder.info.features.items() if _is_class(tfds, f)]
-    return _choose(name, labels, _supervised(builder, labels), label_column)
-
-
-def _choose(name, allowed, preferred, column, role="label"):
+def _choose(name, allowed, preferred, column, role):
     if column is None and len(preferred) == 1:
         return preferred[0]
     if column in allowed:
@@ -216,56 +219,24 @@ def _choose(name, allowed, preferred, column, role="label"):
     )
 
 
-def _supervised(builder, columns):
-    """Return the column that TFDS names, where there are several."""
-    if len(columns) < 2:
-        return columns
-    return [n for n in builder.info.supervised_keys or () if n in columns]
-
-
-def _is_sequence(tfds, feature, is_item):
-    return isinstance(feature, tfds.features.Sequence) and is_item(tfds, feature.feature)
-
-
-def _is_text(tfds, feature):
-    return isinstance(feature, tfds.features.Text)
-
-
-def _is_class(tfds, feature):
-    return isinstance(feature, tfds.features.ClassLabel)
-
-
 def _list_labels(builder, columns):
-    """Return the names of the labels, in the order of their ids."""
+    """Return the names of the labels in the order of their ids."""
     if isinstance(columns.label, tuple):
         return columns.label
     feature = builder.info.features[columns.label]
     return (feature.feature if columns.kind == "label_sets" else feature).names
 
 
-def _read_tagged(builder, columns, split):
-    features = builder.info.features
-    names = getattr(features[columns.label].feature, "names", None)
-    # Universal Dependencies in TFDS hold a "token" for every line of the file. Words have a
-    # number as their head; multiword tokens and empty nodes have "None".
-    head = "head" if "head" in features and columns.inputs == "tokens" else None
-    read = [name for name in (columns.inputs, columns.label, head) if name]
-    sentences = []
-    for example in iterate_features(builder, read, split):
-        rows = [
-            (token.decode("utf-8"), names[tag] if names else tag.decode("utf-8"))
-            for token, tag, *heads in zip(*example, strict=True)
-            if not head or heads[0].isdigit()
-        ]
-        if rows:
-            sentences.append(Sentence(*zip(*rows, strict=True)))
-    return sentences
+def _read_tagged(builder, split, columns):
+    has_heads = columns.inputs == "tokens" and "head" in builder.info.features
+    rows = read_words(builder, split, columns.inputs, columns.label, "head" if has_heads else None)
+    return [Sentence(tokens, tags) for tokens, tags, *_ in rows]
 
 
-HIDDEN = -1  # the label that TFDS gives where the authors keep it to themselves
+HIDDEN = -1  # TFDS's id for secret labels
 
 
-def _read_texts(builder, columns, split):
+def _read_texts(builder, split, columns):
     names, texts = _list_labels(builder, columns), []
     for text, label in iterate_features(builder, (columns.inputs, columns.label), split):
         text = text.decode("utf-8").strip()
@@ -274,7 +245,7 @@ def _read_texts(builder, columns, split):
     return texts
 
 
-def _read_label_sets(builder, columns, split):
+def _read_label_sets(builder, split, columns):
     of_flags, names = isinstance(columns.label, tuple), _list_labels(builder, columns)
     read = (columns.inputs, *(columns.label if of_flags else (columns.label,)))
     texts = []
@@ -285,7 +256,7 @@ def _read_label_sets(builder, columns, split):
     return texts
 
 
-def _read_questions(builder, columns, split):
+def _read_questions(builder, split, columns):
     questions = []
     for example in builder.as_dataset(split=split).as_numpy_iterator():
         texts, starts = (example["answers"][name] for name in ("text", "answer_start"))
@@ -300,14 +271,13 @@ def _read_questions(builder, columns, split):
     return questions
 
 
-def find_pair(tfds, builder):
-    """Return (source, target), the features that hold a pair of texts, or None.
+def find_pair(builder, texts):
+    """Find source and target among the names of text features: return (source, target), or None.
 
-    They are TFDS's own inputs and outputs if both are texts, as in all translation sets. Where it
-    names none, they are called source and target, as in Tatoeba.
+    `texts` are the names, and `builder` is the TFDS builder of the dataset. The result is TFDS's
+    `supervised_keys` if both are text, as in all translation datasets. If TFDS does not state them,
+    the result is the two features whose names begin with source and with target, as in Tatoeba.
     """
-    features = builder.info.features
-    texts = [name for name, f in features.items() if isinstance(f, tfds.features.Text)]
     pair = builder.info.supervised_keys or ()
     if len(pair) == 2 and pair[0] != pair[1] and set(pair) <= set(texts):
         return pair
@@ -316,21 +286,24 @@ def find_pair(tfds, builder):
     return pairs[0] if len(pairs) == 1 else None
 
 
-def _read_pairs(builder, columns, split):
+def _read_pairs(builder, split, columns):
     rows = iterate_features(builder, (columns.inputs, columns.label), split)
     pairs = [tuple(text.decode("utf-8").strip() for text in row) for row in rows]
-    # Sets that were gathered by machines have sentences without a translation.
+    # Automatically collected datasets contain sentences without a translation.
     return [pair for pair in pairs if all(pair)]
 
 
-def _read_running_text(builder, columns, split):
-    """Several texts are joined by an empty line."""
+def _read_running_text(builder, split, columns):
     rows = iterate_features(builder, (columns.inputs,), split)
     return "\n\n".join(text.decode("utf-8") for (text,) in rows)
 
 
-def _read_images(builder, columns, split, image_size=None):
-    """Return (uint8 images (n, H, W, C), labels (n,))."""
+def _read_images(builder, split, columns, image_size=None):
+    """Read a split of a TFDS dataset of images: return uint8 (n, H, W, C), and labels (n,).
+
+    `builder` is a TFDS builder whose data are prepared, and `columns` the names of the features.
+    `image_size` is the (height, width) to resize to, or None.
+    """
     import tensorflow as tf
 
     def resize(image, label):
@@ -345,7 +318,7 @@ def _read_images(builder, columns, split, image_size=None):
     return tuple(np.concatenate(arrays) for arrays in zip(*batches, strict=True))
 
 
-# kind of columns -> what reads a split, and the class of its examples
+# kind of `Columns` -> function that reads a split, class of its examples
 READERS = {
     "tagging": (_read_tagged, Sentence),
     "text": (_read_texts, Text),

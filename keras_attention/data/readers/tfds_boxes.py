@@ -1,4 +1,6 @@
-"""Pictures with boxes of TensorFlow Datasets."""
+"""Images with boxes from TensorFlow Datasets."""
+
+import functools
 
 from keras_attention.data.readers.boxed_images import (
     FORMAT,
@@ -7,30 +9,30 @@ from keras_attention.data.readers.boxed_images import (
     turn_stored_boxes,
 )
 from keras_attention.data.readers.orientation import find_orientation
-from keras_attention.data.readers.tfds_builder import (
-    find_splits,
-    find_tfds_builder,
-    prepare_builder,
-)
+from keras_attention.data.readers.tfds_builder import find_tfds_builder, read_splits
 from keras_attention.files.extras import import_tensorflow, import_tfds
 
 
 def from_tfds_boxes(
     name, *, splits=None, labels=None, image_size=None, dev_fraction=0.1, seed=0, data_dir=None
 ):
-    """Pictures with boxes of TensorFlow Datasets, such as `"bccd"`, `"coco/2017"` or `"voc/2007"`.
+    """Read a `DataSet` of `BoxedImage` from TFDS, such as `"bccd"` or `"coco/2017"`.
+
+    Images are kept as the bytes of their files and decoded in each use. If the test split is
+    missing, or its boxes are secret as in COCO, the validation split becomes test.
 
     Args:
-        name: str, as in the TFDS catalogue: a set with the features `image` and `objects`, which
-            have `bbox` and `label`.
-        splits, dev_fraction, seed, data_dir: as in `from_tfds`. Where there is no test split, or
-            its boxes are kept secret as in COCO, the validation split is for testing.
-        labels: names of the classes in the order of their ids; None takes those of the set.
-        image_size: as in `BoxedImage.collect`.
-
-    Returns:
-        A `DataSet` of `BoxedImage`, whose pictures are bytes as they are on disk, read when they
-        are needed.
+        name: str, the name in the TFDS catalog of a dataset with the features `image` and
+            `objects`. The objects must have `bbox` and `label`.
+        splits: dict that maps `"train"`, `"dev"` and `"test"` to splits in TFDS's notation. None
+            uses the official splits.
+        labels: the names of the classes in the order of their ids. None uses the classes of the
+            dataset.
+        image_size: (height, width) to resize images to, or an int for the longer side. None lets
+            the task choose.
+        dev_fraction: float, the share of train that becomes dev if the validation split is missing.
+        seed: int, for the random choice of these examples.
+        data_dir: path of the folder with TFDS's data. None uses TFDS's default.
 
     Example (downloads the data):
 
@@ -44,19 +46,15 @@ def from_tfds_boxes(
     missing = [x for x in ("bbox", "label") if x not in objects]
     if "image" not in features or missing:
         raise ValueError(
-            f"{name} has no feature image, or no objects with bbox and label: expected pictures "
-            f"with boxes, such as bccd. Its features are {', '.join(features)}."
+            f"{name} lacks image, or objects with bbox and label: it has {', '.join(features)}."
         )
-    builder = prepare_builder(tfds, builder, name)
-    splits = find_splits(builder, name, splits, ("test",))
-    read = {
-        part: _read_split(tfds, builder, words) if words else [] for part, words in splits.items()
-    }
-    if read["dev"] and not any(example.boxes for example in read["test"]):
-        read["test"], read["dev"] = read["dev"], []
+    read = functools.partial(_read_split, tfds)
+    parts = read_splits(tfds, builder, name, splits, read, ("test",))
+    if parts.get("dev") and not any(example.boxes for example in parts.get("test", ())):
+        parts["test"] = parts.pop("dev")
     labels = objects["label"].names if labels is None else labels
     options = dict(image_size=image_size, dev_fraction=dev_fraction, seed=seed)
-    return BoxedImage.collect(**read, labels=labels, **options)
+    return BoxedImage.collect(**parts, labels=labels, **options)
 
 
 def _read_split(tfds, builder, split):
@@ -66,25 +64,19 @@ def _read_split(tfds, builder, split):
     examples = []
     for k, example in enumerate(dataset.as_numpy_iterator()):
         objects = example["objects"]
-        crowds = objects.get("is_crowd", ())
+        crowds = tuple(map(bool, objects.get("is_crowd", ())))
         size = tuple(tf.io.decode_image(example["image"], expand_animations=False).shape[:2])
-        boxes = (
-            convert_boxes(objects["bbox"], "rel_yxyx", FORMAT, size) if len(objects["bbox"]) else ()
-        )
-        stored = BoxedImage(
-            example["image"],
-            tuple(map(tuple, boxes)),
-            tuple(names[number] for number in objects["label"]),
-            tuple(map(bool, crowds)),
-            size,
-            _read_name(example, k),
-        )
+        boxes, labels = objects["bbox"], tuple(names[number] for number in objects["label"])
+        if len(boxes):
+            boxes = convert_boxes(boxes, "rel_yxyx", FORMAT, size)
+        boxes, name = tuple(map(tuple, boxes)), _read_name(example, k)
+        stored = BoxedImage(example["image"], boxes, labels, crowds, size, name)
         examples.append(turn_stored_boxes(stored, find_orientation(example["image"])))
     return examples
 
 
 def _read_name(example, k):
-    """Return the id of a picture, the name of its file, or its place in the split."""
+    """Return a name for example `k` of a split: its image id, its file name, or else `k`."""
     for name in ("image/id", "image/filename"):
         if name in example:
             value = example[name]

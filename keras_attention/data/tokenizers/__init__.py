@@ -1,1 +1,1 @@
-"""Tokenizers: texts to ids and back, by words, characters, subwords or those of a checkpoint."""
+"""Tokenizers: strings to ids and back, by words, characters, subwords or a checkpoint's rules."""

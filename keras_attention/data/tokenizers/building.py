@@ -1,4 +1,4 @@
-"""Tokenizers that are learnt from texts, by their names: characters, words and subwords."""
+"""Builds tokenizers from text, by name: characters, words and subwords."""
 
 from keras_attention.data.tokenizers.entries import Characters, Words
 from keras_attention.data.tokenizers.subwords import Subwords
@@ -11,14 +11,14 @@ TOKENIZERS = {
 
 
 def build_tokenizer(kind, texts, vocabulary_size=None, *, mask_token=False):
-    """Return one of `TOKENIZERS`, by its name, of texts to train on.
+    """Build a tokenizer whose vocabulary is collected from a list of strings.
 
     Args:
         kind: `"characters"`, `"words"` or `"subwords"`.
         texts: list of str.
-        vocabulary_size: int, how many subwords, or words at most; the characters are those there
-            are.
-        mask_token: bool, whether `[MASK]` has an id; words have none.
+        vocabulary_size: int, the number of subwords, or the maximum number of words. Ignored for
+            characters.
+        mask_token: bool, whether to reserve an id for `[MASK]`. `"words"` do not support it.
     """
     if kind == "subwords":
         return Subwords.build(texts, vocabulary_size, mask_token=mask_token, shrink=True)
@@ -31,12 +31,11 @@ def build_tokenizer(kind, texts, vocabulary_size=None, *, mask_token=False):
 
 
 def name_kind(tokenizer):
-    """Return (the name of a tokenizer in `TOKENIZERS`, the suffix of its file)."""
-    kinds = ((kind, suffix) for kind, (cls, suffix) in TOKENIZERS.items() if type(tokenizer) is cls)
-    return next(kinds)
+    """Return (kind, file suffix) for saving a tokenizer, such as `("words", ".json")`."""
+    return next((k, suffix) for k, (cls, suffix) in TOKENIZERS.items() if type(tokenizer) is cls)
 
 
 def load_own_tokenizer(fields):
-    """Return the tokenizer that an entry of a manifest, `Fields`, names."""
+    """Load the tokenizer that `fields`, an entry of `manifest.json`, describes."""
     cls, _ = fields.one_of("kind", TOKENIZERS)
     return cls.load(fields.file("file"))

@@ -1,10 +1,11 @@
 """Engines of a `PretrainedTokenizer`: the library `tokenizers`, or SentencePiece.
 
-SentencePiece's own files are read by `sentencepiece`: the reader of `tokenizers` for them,
-`from_spm`, takes unigram models only, and gives other ids where a text ends with spaces or names a
-special token.
+SentencePiece files are read by `sentencepiece`. The function `from_spm` of `tokenizers` reads only
+unigram models, and returns different ids for strings that end with spaces or contain a special
+token.
 """
 
+import itertools
 import json
 import re
 import string
@@ -14,18 +15,21 @@ from keras_attention.files.io import parse_json
 
 MASKS = ("[MASK]", "<mask>")
 MARIAN_SPECIAL = ("</s>", "<pad>", "<unk>")
-SENTINELS = 100  # of T5, `<extra_id_0>`, at the end of its vocabulary
+SENTINELS = 100  # T5's tokens `<extra_id_0>` to `<extra_id_99>`: its last ids, in reverse order
 
 
 def make_engine(kind, files):
-    """Return the engine of a tokenizer's files, {name: bytes}."""
+    """Return an object that tokenizes with a checkpoint's files, such as a `MarianEngine`.
+
+    `kind` is the format of the files, a key of `KINDS`. `files` is a dict from name to bytes.
+    """
     return KINDS[kind](*files.values())
 
 
 def parse_rules(content):
-    """Return a `tokenizer.json`, bytes, as a dict with all its parts.
+    """Parse the bytes of a `tokenizer.json` into a dict. Raise a ValueError if they are damaged.
 
-    A ValueError if it is none.
+    A missing normalizer, pre-tokenizer or post-processor becomes None.
     """
     try:
         rules = parse_json(content.decode("utf-8"))
@@ -37,18 +41,14 @@ def parse_rules(content):
 
 
 class LibraryEngine:
-    """The library `tokenizers`.
-
-    Args:
-        content: bytes of a `tokenizer.json`.
-    """
+    """Tokenizes with the library `tokenizers`. `content` are the bytes of a `tokenizer.json`."""
 
     def __init__(self, content):
         tokenizers = import_tokenizers("PretrainedTokenizer")
         rules = parse_rules(content)
         try:
             self.rules = tokenizers.Tokenizer.from_str(content.decode("utf-8"))
-        except Exception as error:  # the library raises Exception itself
+        except Exception as error:  # the library raises a plain Exception
             raise ValueError(f"tokenizer.json is damaged: {str(error)[:200]}") from error
         self.rules.no_padding()
         self.rules.no_truncation()
@@ -68,10 +68,10 @@ class LibraryEngine:
         return encoding.ids, encoding.offsets
 
     def read_templates(self):
-        """Return what a text, and a pair of texts, become with the library's special tokens.
+        """Return where special tokens are added: the templates of a single text and of a pair.
 
-        Returns:
-            Lists of (`"text"`, `"pair"` or an id, segment).
+        A template is a list of (part, segment id). A part is `"text"`, `"pair"` (the second text),
+        or the id of a special token.
         """
         text = next(filter(self.encode, string.printable), "")
         return self._frame(text), self._frame(text, text)
@@ -82,10 +82,10 @@ class LibraryEngine:
             encoding.ids, encoding.type_ids, encoding.sequence_ids, strict=True
         ):
             part = i if sequence is None else ("text", "pair")[sequence]
-            if sequence is None or part not in [what for what, _ in template]:
+            if sequence is None or part not in [name for name, _ in template]:
                 template.append((part, segment))
-        if len([what for what, _ in template if isinstance(what, str)]) < len(texts):
-            raise ValueError("tokenizer.json has no token of a printable character.")
+        if sum(isinstance(part, str) for part, _ in template) < len(texts):
+            raise ValueError("tokenizer.json lacks tokens of printable characters.")
         return template
 
     def decode(self, ids, special):
@@ -96,24 +96,24 @@ class LibraryEngine:
 
 
 class SentencePieceEngine:
-    """A SentencePiece model, whose ids are the checkpoint's.
+    """Tokenizes with a SentencePiece model, for a checkpoint whose ids are those of the model.
 
     Args:
         content: bytes of the model.
-        sentinels: int, tokens `<extra_id_0>` and on, which T5 has at the end.
+        sentinels: int, the number of T5's tokens `<extra_id_0>`, ... after the ids of the model.
     """
 
     begins_words, mask_id = False, None
 
     def __init__(self, content, sentinels=0):
         self.processor = _load_sentence_piece(content)
-        self.known = self.processor.vocab_size()
-        self.size = self.known + sentinels
+        self.model_size = self.processor.vocab_size()
+        self.size = self.model_size + sentinels
         self.unknown_id = self.processor.unk_id()
         self.special_ids = {i for i in range(self.size) if self._is_special(i)}
         self.sentinels = {f"<extra_id_{k}>": self.size - 1 - k for k in range(sentinels)}
         self.names = {i: name for name, i in self.sentinels.items()}
-        candidates = range(self.known if sentinels else 0)
+        candidates = range(self.model_size if sentinels else 0)
         special = [i for i in candidates if self._is_special(i) or i == self.unknown_id]
         self.special = self.sentinels | {self.name(i): i for i in special}
 
@@ -125,31 +125,26 @@ class SentencePieceEngine:
         return ids
 
     def decode(self, ids, special):
-        ids = [i for i in ids if special or not self._is_special(i)]
-        runs, text = [[]], []
-        for i in ids:
-            if i >= self.known:
-                runs += [i, []]
-            else:
-                runs[-1].append(i)
-        for run in runs:
-            text.append(self.names[run] if isinstance(run, int) else self.processor.decode(run))
-        return " ".join(filter(None, text))
+        ids, texts = [i for i in ids if special or not self._is_special(i)], []
+        for is_sentinel, run in itertools.groupby(ids, lambda i: i >= self.model_size):
+            run = list(run)
+            texts += [self.names[i] for i in run] if is_sentinel else [self.processor.decode(run)]
+        return " ".join(filter(None, texts))
 
     def _is_special(self, i):
-        return i >= self.known or self.processor.is_control(i)
+        return i >= self.model_size or self.processor.is_control(i)
 
     def name(self, i):
-        return self.names[i] if i >= self.known else self.processor.id_to_piece(i)
+        return self.names[i] if i >= self.model_size else self.processor.id_to_piece(i)
 
 
 class MarianEngine:
-    """Two SentencePiece models, of source and target, and one table of ids for both.
+    """Tokenizes with two SentencePiece models, for source and target, that share one table of ids.
 
     Args:
-        table: bytes of `vocab.json`, piece -> id.
-        source, target: bytes of the models. A language code in front of a source, `>>fra<<`, is a
-            token of its own.
+        table: bytes of `vocab.json`, which maps pieces to ids.
+        source, target: bytes of the two models. A language code at the start of a source, such as
+            `>>fra<<`, is one token.
     """
 
     begins_words, mask_id = False, None
@@ -167,7 +162,7 @@ class MarianEngine:
         return self._encode(self.source, text)
 
     def encode_target(self, text):
-        """Return the ids of a text in the other language."""
+        """Return the ids of a string in the target language."""
         return self._encode(self.target, text)
 
     def _encode(self, processor, text):
@@ -192,7 +187,7 @@ class MarianEngine:
 
 
 def _split_at(names, text):
-    """Return a text in parts, of which those among `names`, special tokens, stand alone."""
+    """Split a string at the special tokens `names`. The tokens are parts of the result, too."""
     if not names:
         return [text]
     longest_first = sorted(names, key=len, reverse=True)
@@ -218,12 +213,16 @@ KINDS = {
 
 
 def write_word_piece(entries, lowercase):
-    """Return the `tokenizer.json` of BERT's pieces, a dict; special tokens by their usual names."""
+    """Convert BERT's `vocab.txt` to the content of a `tokenizer.json`, a dict.
+
+    `entries` are the pieces in the order of their ids, including the usual special tokens.
+    `lowercase` is a bool, whether the tokenizer lower-cases strings.
+    """
     ids = {piece: i for i, piece in enumerate(entries)}
     names = [name for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if name in ids]
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     if missing := {"[UNK]", "[CLS]", "[SEP]"} - set(names):
-        raise ValueError(f"vocab.txt has no piece {sorted(missing)[0]}, which BERT's have.")
+        raise ValueError(f"vocab.txt lacks the piece {sorted(missing)[0]}: expected BERT's pieces.")
     return {
         "version": "1.0",
         "truncation": None,

@@ -1,4 +1,4 @@
-"""`Characters` and `Words`: texts to ids and back by a list of what there is."""
+"""`Characters` and `Words`: tokenizers that look tokens up in a list of entries."""
 
 import collections
 import dataclasses
@@ -25,9 +25,9 @@ _MASK = re.compile(rf"({re.escape(MASK_TOKEN)})")
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Entries(OwnTokenizer):
-    """What tokenizers share that are a list of entries, one for each id.
+    """Base class of tokenizers whose vocabulary is a list of entries (characters or words).
 
-    A subclass says how texts are split into entries, and how these are joined.
+    Subclasses define `split`, which splits a string into entries, and the inverse, `join`.
     """
 
     entries: tuple
@@ -39,26 +39,27 @@ class Entries(OwnTokenizer):
             raise ValueError(f"The entry {quote_value(wrong[0])} is not one {name[:-1].lower()}.")
         if self.entries[:4] != SPECIAL:
             raise ValueError(
-                f"{name} begin with {', '.join(SPECIAL)}, ids 0 to 3; these begin with "
+                f"{name} begin with {', '.join(SPECIAL)}, ids 0 to 3, but these with "
                 f"{', '.join(map(quote_value, self.entries[:4])) or 'nothing'}."
             )
         if twice := [c for c, n in collections.Counter(own).items() if n > 1]:
-            raise ValueError(f"Entries must differ; {twice[0]!r} is there more than once.")
+            raise ValueError(f"Entries must differ: {twice[0]!r} occurs twice.")
 
     @classmethod
     def build(cls, texts, *, max_size=None, mask_token=False):
-        """Return one with the entries of `texts`, the most frequent first.
+        """Make a tokenizer with the entries that occur in `texts`, the most frequent first.
 
         Args:
-            texts: iterable of str, of the training part only.
-            max_size: int, the most ids, the special ones included; rarer entries are unknown.
-            mask_token: bool, whether the id 4 is that of `[MASK]`, for masked language models.
+            texts: iterable of str, only the training split.
+            max_size: int, the maximum number of ids, including special ones. Rarer entries are
+                treated as unknown. None for no limit.
+            mask_token: bool, whether to reserve id 4 for `[MASK]`, for masked language models.
         """
-        special, owner = (*SPECIAL, MASK_TOKEN) if mask_token else SPECIAL, f"{cls.__name__}.build"
+        special, caller = (*SPECIAL, MASK_TOKEN) if mask_token else SPECIAL, f"{cls.__name__}.build"
         if max_size is not None:
-            check_whole_number(owner, "max_size", max_size, least=len(special))
+            check_whole_number(caller, "max_size", max_size, least=len(special))
         counts = collections.Counter()
-        for text in check_texts(owner, texts):
+        for text in check_texts(caller, texts):
             counts.update(cls.split(text))
         ordered = sorted(counts.keys() - set(SPECIAL), key=lambda c: (-counts[c], c))
         return cls((*special, *ordered)[:max_size])
@@ -68,13 +69,13 @@ class Entries(OwnTokenizer):
 
     @property
     def mask_token_id(self):
-        """int, the id of `[MASK]`, or None where there is none."""
+        """int, the id of `[MASK]`, or None if it has no id."""
         return MASK_ID if self.entries[MASK_ID : MASK_ID + 1] == (MASK_TOKEN,) else None
 
     def encode(self, texts):
-        """Return a list of int32 ids (T,) for each of `texts`, a list of str; no BEGIN and no END.
+        """Return a list with the int32 ids (T,) of each string, without begin and end ids.
 
-        Where `[MASK]` has an id, it is one token.
+        `[MASK]` is one token if the tokenizer has an id for it.
         """
         rows = []
         for text in check_texts(f"{type(self).__name__}.encode", texts):
@@ -87,9 +88,10 @@ class Entries(OwnTokenizer):
         return rows
 
     def decode(self, rows):
-        """Return the text of each of `rows`, ids (T,): up to END, without padding and BEGIN.
+        """Convert `rows`, a list of ids (T,), to a list of str.
 
-        Unknown entries become U+FFFD, the replacement character.
+        Each row is read up to its end id. Padding and begin ids are skipped. Unknown entries become
+        U+FFFD, the replacement character.
         """
         texts = []
         for row in rows:
@@ -99,7 +101,7 @@ class Entries(OwnTokenizer):
         return texts
 
     def pieces(self, ids):
-        """Return the entries that `ids` (T,) stand for, as a list of str."""
+        """Return the entry of each id in `ids` (T,), a list of str."""
         return [self.entries[i] for i in check_ids(np.asarray(ids).tolist(), len(self))]
 
     @functools.cached_property
@@ -107,15 +109,15 @@ class Entries(OwnTokenizer):
         return {entry: i for i, entry in enumerate(self.entries) if i >= len(SPECIAL)}
 
     def save(self, path):
-        """Writes the entries as a list in JSON, in the order of the ids."""
+        """Write the entries as a JSON list, in the order of their ids."""
         write_json(path, list(self.entries))
 
     @classmethod
     def load(cls, path):
-        """Reads what `save` wrote."""
+        """Load a tokenizer from a file that `save` wrote."""
         entries = read_json(path)
         if not isinstance(entries, list):
-            raise ValueError(f"{path} holds no list of {cls.__name__.lower()}.")
+            raise ValueError(f"{path} is not a list of {cls.__name__.lower()}.")
         with prefix_errors(path):
             return cls(entries)
 
@@ -125,20 +127,23 @@ class Entries(OwnTokenizer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Characters(Entries):
-    """Characters and their ids: 0 is padding, 1 everything unknown, 2 BEGIN and 3 END.
+    """A tokenizer of characters.
 
-    A character is a Unicode code point: spaces, line ends and capitals are characters like any.
+    Id 0 is padding, 1 is an unknown character, 2 begins a text and 3 ends a text.
+
+    A character is a Unicode code point. Spaces, line breaks and capital letters are ordinary
+    characters.
 
     Args:
-        entries: tuple of str, the entry of every id: `<pad>`, `<unk>`, `<begin>`, `<end>`, then
-            `[MASK]` or not, and then one character each.
+        entries: tuple of str, the entry of every id: `<pad>`, `<unk>`, `<begin>`, `<end>`,
+            optionally `[MASK]`, followed by one str for each character.
 
     ```python
     import keras_attention as ka
 
     characters = ka.data.Characters.build(["4 mars", "2 maj"])
     ids = characters.encode(["2 mars", "mai"])
-    assert [len(row) for row in ids] == [6, 3] and ids[1][2] == 1  # no i in what it was built of
+    assert [len(row) for row in ids] == [6, 3] and ids[1][2] == 1  # i is unknown
     assert characters.decode(ids) == ["2 mars", "ma\ufffd"]
     ```
     """
@@ -148,14 +153,16 @@ class Characters(Entries):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Words(Entries):
-    """Words between spaces, and their ids: 0 is padding, 1 everything unknown, 2 BEGIN and 3 END.
+    """A tokenizer of words between spaces.
 
-    For texts of few different words, such as `ka.data.describe_objects` writes. Signs belong to the
-    word that they stand at.
+    Id 0 is padding, 1 is an unknown word, 2 begins a text and 3 ends a text.
+
+    Use this class for text with few distinct words, such as the output of
+    `ka.data.describe_objects`. Punctuation is part of the word next to it.
 
     Args:
-        entries: tuple of str, the entry of every id: `<pad>`, `<unk>`, `<begin>`, `<end>`, then
-            `[MASK]` or not, and then a word each.
+        entries: tuple of str, the entry of every id: `<pad>`, `<unk>`, `<begin>`, `<end>`,
+            optionally `[MASK]`, followed by one str for each word.
 
     ```python
     import keras_attention as ka

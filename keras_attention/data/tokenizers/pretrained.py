@@ -1,4 +1,4 @@
-"""`PretrainedTokenizer`: texts as inputs of a checkpoint's model, by the tokenizer beside it."""
+"""`PretrainedTokenizer`: a checkpoint's tokenizer, from strings to the inputs of its model."""
 
 import dataclasses
 import json
@@ -13,12 +13,13 @@ from keras_attention.data.tokenizers.subwords import check_texts
 from keras_attention.files.fields import MOST_ID, MOST_TOKENS
 from keras_attention.files.io import path_inside, prefix_errors, read_bytes, write_whole
 
-TEXT, PAIR = "text", "pair"  # the places of the texts among a template's special tokens
+OWNER = "PretrainedTokenizer"
+TEXT, PAIR = "text", "pair"  # placeholders in a template for the first and second text
 
 
 @dataclasses.dataclass(frozen=True)
 class StoredFile:
-    """The content of a file, bytes, that is written as it was."""
+    """A file of a checkpoint's tokenizer in memory. `save` writes its bytes unchanged."""
 
     content: bytes
 
@@ -28,21 +29,22 @@ class StoredFile:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class PretrainedTokenizer:
-    """Texts to ids, with the special tokens of a checkpoint, and back.
+    """The tokenizer of a Hugging Face checkpoint: converts strings to ids, and ids to strings.
 
-    `ka.pretrained.tokenizer` makes the one of a checkpoint.
+    `ka.pretrained.tokenizer` returns the tokenizer of a checkpoint. A `tokenizer.json` is read by
+    the library `tokenizers`. For apps, `keras_attention.device` implements WordPiece and byte-level
+    BPE in plain Python, and returns the same ids.
 
     Args:
-        kind: `"tokenizer.json"`, `"sentencepiece"`, `"t5"` or `"marian"`, how the files are read.
-        files: dict, plain name -> bytes, the files as they are in the checkpoint.
-        single, pair: lists of (what, segment), what a text and a pair of texts become: `"text"`,
-            `"pair"`, or the id of a special token.
-        padding_id: int, what fills short rows up; None where every id is a token.
-        has_segments: bool, whether the model reads `"segment_ids"`, too.
-        max_length: int, the tokens of a text at most, special ones included; None for no limit.
-
-    `tokenizer.json` is read by the library `tokenizers`. `keras_attention.device` has files for
-    apps that give the same ids of WordPiece and of byte-level BPE in plain Python.
+        kind: `"tokenizer.json"`, `"sentencepiece"`, `"t5"` or `"marian"`, the format of the files.
+        files: dict from file name to bytes, the checkpoint's files.
+        single, pair: where special tokens are added to a single text, and to a pair of two strings:
+            lists of (part, segment id). A part is `"text"`, `"pair"` (the second string), or the id
+            of a special token. `pair` is None if the model does not read pairs.
+        padding_id: int, the id that pads shorter rows, or None if every id is a token.
+        has_segments: bool, whether the model also reads `"segment_ids"`.
+        max_length: int, the maximum number of tokens in a row, including special tokens. None for
+            no limit.
 
     ```python
     import keras_attention as ka
@@ -64,35 +66,33 @@ class PretrainedTokenizer:
     padding_id: int | None = 0
     has_segments: bool = False
     max_length: int | None = None
-    unit, vocabulary_size = "subwords", None  # a model may have room for more ids than there are
+    unit, vocabulary_size = "subwords", None  # a model may have more ids
 
     def __post_init__(self):
         for name in ("single", "pair"):
             if (template := getattr(self, name)) is not None:
                 object.__setattr__(self, name, tuple(map(tuple, template)))
         if self.max_length is not None:
-            check_whole_number(
-                "PretrainedTokenizer", "max_length", self.max_length, most=MOST_TOKENS
-            )
+            check_whole_number(OWNER, "max_length", self.max_length, most=MOST_TOKENS)
         object.__setattr__(self, "engine", engines.make_engine(self.kind, self.files))
 
     @classmethod
     def from_json(cls, content, **options):
-        """Of a `tokenizer.json`, bytes; `options` are `padding_id`, `has_segments`, `max_length`.
+        """Make a tokenizer from the bytes of a `tokenizer.json`.
 
-        Raises:
-            ValueError: it is damaged, or asks for special tokens in a way that is not known.
+        `options` are `padding_id`, `has_segments` and `max_length`. Raise a ValueError if the file
+        is damaged or its template of special tokens is not supported.
         """
         single, pair = engines.LibraryEngine(content).read_templates()
         return cls("tokenizer.json", {"tokenizer.json": content}, single, pair, **options)
 
     @classmethod
     def from_vocabulary(cls, entries, *, lowercase, has_segments=True, **options):
-        """BERT's WordPiece of a list of pieces, as in `vocab.txt`.
+        """Make BERT's WordPiece tokenizer from its pieces in the order of their ids.
 
-        Args:
-            entries: list of str, the piece of every id.
-            lowercase: bool, whether texts are lower-cased and lose their accents.
+        `entries` is a list of str, the lines of a `vocab.txt`. `lowercase` lower-cases strings and
+        strips their accents. `has_segments` and `options` (`padding_id` and `max_length`) are as in
+        the constructor.
         """
         content = json.dumps(engines.write_word_piece(entries, lowercase), ensure_ascii=False)
         return cls.from_json(content.encode(), has_segments=has_segments, **options)
@@ -102,12 +102,12 @@ class PretrainedTokenizer:
 
     @property
     def mask_token_id(self):
-        """int, the id of `[MASK]` or `<mask>`, or None where there is none."""
+        """int, the id of `[MASK]` or `<mask>`, or None if the tokenizer has neither."""
         return self.engine.mask_id
 
     @property
     def mask_token(self):
-        """str, how it spells its mask; None where it has none."""
+        """str, `[MASK]` or `<mask>`, or None if the tokenizer has neither."""
         return None if self.mask_token_id is None else self.engine.name(self.mask_token_id)
 
     @property
@@ -118,47 +118,43 @@ class PretrainedTokenizer:
 
     @property
     def around(self):
-        """Return the ids of special tokens before and after a text, two tuples."""
-        whats = [part for part, _ in self.single]
-        place = whats.index(TEXT)
-        return tuple(whats[:place]), tuple(whats[place + 1 :])
+        """two tuples of ints, the special tokens before and after a single text."""
+        parts = [part for part, _ in self.single]
+        index = parts.index(TEXT)
+        return tuple(parts[:index]), tuple(parts[index + 1 :])
 
     def encode_plain(self, text):
-        """Return the ids of a text of any length, without special tokens around it."""
+        """Return the ids of a string of any length, without adding special tokens."""
         return self.engine.encode(text)
 
     def encode_sources(self, texts):
-        """Return int32 ids (T,) of each text that an encoder reads, special tokens included."""
+        """Return a list with the int32 ids (T,) of each encoder input, with special tokens."""
         return [np.array(row, "int32") for row in self.encode(texts)]
 
-    def name_tokens(self, ids):
-        """Return the pieces that `ids` (T,) stand for, as it writes them: a list of str."""
-        return self.pieces(ids)
-
     def encode_targets(self, texts):
-        """Like `encode`, of texts that the model writes: Marian has other pieces for them."""
+        """Return a list with the ids of each string that a decoder must generate.
+
+        Only Marian splits such targets in another way than sources.
+        """
         encode = getattr(self.engine, "encode_target", self.engine.encode)
-        texts = check_texts("PretrainedTokenizer", texts)
+        texts = check_texts(OWNER, texts)
         return [_place(self.single, {TEXT: encode(text)})[0] for text in texts]
 
     def encode(self, texts, pairs=None, *, max_length=None):
-        """Return a list of ids for each text, special tokens included; what is too long is cut.
+        """Return a list with the ids of each string, with special tokens. Long strings are cut.
 
         Args:
-            texts: list of str. pairs: list of as many str, the second text of each; or None.
-            max_length: int, the tokens of a text (or of a pair) at most; None for the tokenizer's.
+            texts: list of str.
+            pairs: list of str, the second string for each of `texts`, or None.
+            max_length: int, the maximum number of tokens in a row. None uses the tokenizer's limit.
         """
         return [ids for ids, _ in self._encode(texts, pairs, max_length)]
 
     def __call__(self, texts, pairs=None, *, max_length=None):
-        """Return the inputs of the model.
+        """Convert strings to model inputs. The arguments are those of `encode`.
 
-        Int32 ids (B, T), or a dict with `"segment_ids"` (B, T), too.
-
-        Args: as for `encode`.
-
-        Raises:
-            ValueError: rows differ in length, and no id is padding: use `encode`.
+        The result is int32 ids (B, T), or a dict that also contains `"segment_ids"` (B, T). If the
+        tokenizer has no padding, all rows must have the same length, or a ValueError is raised.
         """
         rows = self._encode(texts, pairs, max_length)
         ids = self.stack([ids for ids, _ in rows])
@@ -167,36 +163,30 @@ class PretrainedTokenizer:
         return {"token_ids": ids, "segment_ids": pad_rows([row for _, row in rows])}
 
     def stack(self, rows, length=None):
-        """int32 ids (B, T) of lists of ids, with padding after the shorter ones.
+        """Stack lists of ids into an int32 array (B, T), padding the shorter lists at the end.
 
-        Args:
-            length: int T; None for that of the longest.
+        `length` is T, or None for the length of the longest list.
         """
         lengths = {len(row) for row in rows} | ({length} if length else set())
         if self.padding_id is None and len(lengths) > 1:
             raise ValueError(
-                f"Texts of {min(lengths)} to {max(lengths)} tokens, and every id is a token to "
-                "this model: none fills short ones up. Use encode(), whose lists generate() takes."
+                "The strings differ in length, and this model has no id for padding: use encode()."
             )
         return pad_rows(rows, self.padding_id or 0, length)
 
     def encode_words(self, words, *, max_length=None):
-        """Return the ids of a text that is split into words already, and where each word begins.
+        """Convert a list of words to ids: return (ids, position of the first token of each word).
 
-        Args:
-            words: list of str.
-            max_length: int, the tokens at most; None for the tokenizer's. More is an error.
-
-        Returns:
-            (list of int ids, special ones included; list of the index of each word's first). A word
-            that has no piece, such as one of control characters, becomes the unknown one.
+        Special tokens are added. A word without pieces, such as control characters, becomes the
+        unknown token. Raise a ValueError for more than `max_length` tokens. None uses the
+        tokenizer's limit.
         """
         ids, positions = [], []
         for word in words:
             pieces = self.engine.encode(f" {word}" if self.engine.begins_words else word)
             positions.append(len(ids))
             ids += pieces or [self.engine.unknown_id or 0]
-        before = [part for part, _ in self.single].index(TEXT)
+        before = len(self.around[0])
         ids, _ = _place(self.single, {TEXT: ids})
         limit = max_length or self.max_length
         if limit is not None and len(ids) > limit:
@@ -204,82 +194,92 @@ class PretrainedTokenizer:
                 f"The sentence has {len(ids)} pieces of words, over this model's limit of {limit}: "
                 f"{' '.join(words)[:40]!r}... Split it."
             )
-        return ids, [before + place for place in positions]
+        return ids, [before + position for position in positions]
 
     def encode_text(self, text, max_length=None):
-        """Ids int32 (T,) of one text, special tokens included."""
+        """Return the int32 ids (T,) of one string, with special tokens.
+
+        The result is cut to `max_length` ids. None uses the limit of the tokenizer.
+        """
         return np.array(self.encode([text], max_length=max_length)[0], "int32")
 
     def split(self, text, max_length=None):
-        """Return the pieces that `encode_text` gives, as str."""
+        """Return the tokens of `encode_text` as a list of str. The arguments are the same."""
         return self.pieces(self.encode_text(text, max_length))
 
     def count(self, text):
-        """Return how many tokens a text has, special ones included."""
+        """Return the number of tokens in a string, including special tokens."""
         return len(self.encode([text], max_length=MOST_TOKENS)[0])
 
     def name_words(self, words):
-        """Return the pieces that `encode_words` gives, as str."""
+        """Return the tokens of `encode_words` as a list of str."""
         return self.pieces(self.encode_words(words)[0])
 
     def encode_spans(self, text):
-        """Return the ids of one text without special tokens, and where each is in it.
+        """Return (ids, spans) of one string, without special tokens.
 
-        Returns:
-            (list of int; int (n, 2), the characters from a start to before an end that an id is
-            made of, without the spaces beside them).
+        The spans are int (n, 2), the start and end of each token in the string, without spaces.
         """
         if not hasattr(self.engine, "encode_spans"):
-            raise ValueError(f"A tokenizer of kind {self.kind} does not say where its tokens are.")
+            raise ValueError(f"A tokenizer of kind {self.kind} has no positions of its tokens.")
         ids, spans = self.engine.encode_spans(text)
         spans = [_strip(text, *span) for span in spans]
         return list(ids), np.array(spans, "int64").reshape(-1, 2)
 
     def decode(self, ids, *, special=False):
-        """Return the texts of ids, a list of str.
+        """Convert ids, (B, T) or a list of lists, to a list of str.
 
-        Args:
-            ids: int (B, T), or lists of ids. special: bool, whether special tokens are shown.
+        `special` is a bool, whether to keep special tokens in the strings.
         """
         rows = [[int(i) for i in row if i != self.padding_id] for row in ids]
         return [self.engine.decode(row, special) for row in rows]
 
     def pieces(self, ids):
-        """Return the pieces that `ids` (T,) stand for, as a list of str."""
+        """Return the tokens with these ids (T,), a list of str."""
         return [self.engine.name(int(i)) for i in ids]
 
+    name_tokens = pieces
+
     def _encode(self, texts, pairs, max_length):
-        """Return (ids, segments) of each text, lists of int."""
-        texts, limit = check_texts("PretrainedTokenizer", texts), max_length or self.max_length
+        """Return a list of (ids, segments), one for each string or pair.
+
+        `texts` and `pairs` are lists of str, and `pairs` may be None. `max_length` is the maximum
+        number of ids, or None for the limit of the tokenizer.
+        """
+        texts, limit = check_texts(OWNER, texts), max_length or self.max_length
         if pairs is None:
             room = self._find_room(self.single, limit)
             return [_place(self.single, {TEXT: self.engine.encode(text)[:room]}) for text in texts]
-        pairs = check_texts("PretrainedTokenizer", pairs)
+        pairs = check_texts(OWNER, pairs)
         if len(pairs) != len(texts):
-            raise ValueError(f"{len(texts)} texts and {len(pairs)} pairs: expected as many.")
+            raise ValueError(
+                f"{len(texts)} strings and {len(pairs)} pairs: expected as many of each."
+            )
         if self.pair is None:
-            raise ValueError("This tokenizer's model reads no pairs: join the texts yourself.")
+            raise ValueError("This tokenizer's model does not read pairs: join the two strings.")
         room, rows = self._find_room(self.pair, limit), []
-        for text, other in zip(texts, pairs, strict=True):
-            first, second = self.engine.encode(text), self.engine.encode(other)
+        for text, partner in zip(texts, pairs, strict=True):
+            first, second = self.engine.encode(text), self.engine.encode(partner)
             a, b = share_room(len(first), len(second), room)
             rows.append(_place(self.pair, {TEXT: first[:a], PAIR: second[:b]}))
         return rows
 
     def _find_room(self, template, limit):
-        """Return how many tokens of text a limit leaves, or None."""
+        """Return how many tokens of text fit into a row of `limit` tokens, or None for no limit.
+
+        `template` is `single` or `pair`, a list of (part, segment id).
+        """
         if limit is None:
             return None
         special = sum(part not in (TEXT, PAIR) for part, _ in template)
         if limit <= special:
             raise ValueError(
-                f"max_length={limit}: {special} of the tokens are special, which leaves none "
-                f"for the text. Give at least {special + 1}."
+                f"max_length={limit} leaves no room for text: give at least {special + 1}."
             )
         return limit - special
 
     def config(self):
-        """Return the entry in a manifest: all that an app needs to do the same."""
+        """Return the entry of `manifest.json` from which an app can compute the same ids."""
         return {
             "kind": self.kind,
             "files": list(self.files),
@@ -291,20 +291,18 @@ class PretrainedTokenizer:
         }
 
     def parts(self):
-        """{name: what has a `save`} of the files, which are written as they were."""
+        """Return a dict from the names of the tokenizer's files to objects with a method `save`."""
         return {name: StoredFile(content) for name, content in self.files.items()}
 
     @classmethod
     def load(cls, folder, fields):
-        """Reads the files of `parts`.
+        """Load a tokenizer from its files in `folder`.
 
-        Args:
-            folder: path of the folder that they are in.
-            fields: `Fields` of what `config` gave.
+        `fields` is the entry of `manifest.json` that `config` returned.
         """
         files, folder = {}, pathlib.Path(folder)
         for name in fields.texts("files"):
-            files[name] = read_bytes(path_inside(folder, name, fields.owner("files")))
+            files[name] = read_bytes(path_inside(folder, name, fields.locate("files")))
         with prefix_errors(folder):
             return cls(
                 fields.one_of("kind", [*engines.KINDS]),
@@ -321,47 +319,46 @@ class PretrainedTokenizer:
 
 
 def _read_template(fields, name):
-    """Return a template that a manifest holds."""
+    """Read where special tokens are added, to a `"text"` or a `"pair"`, from `manifest.json`.
+
+    Return a tuple of (part, segment id), as in `PretrainedTokenizer`.
+    """
     parts = fields.values.get(name)
     names = [TEXT] if name == "text" else [TEXT, PAIR]
     try:
-        template = tuple((what, segment) for what, segment in parts)
-        right = sorted(w for w, _ in template if isinstance(w, str)) == sorted(names)
-        numbers = [x for part in template for x in part if not isinstance(x, str)]
-        right = right and all(type(x) is int and 0 <= x <= MOST_ID for x in numbers)
+        template = tuple((part, segment) for part, segment in parts)
+        is_valid = sorted(part for part, _ in template if isinstance(part, str)) == sorted(names)
+        numbers = [x for pair in template for x in pair if not isinstance(x, str)]
+        is_valid = is_valid and all(type(x) is int and 0 <= x <= MOST_ID for x in numbers)
     except (TypeError, ValueError):
-        right = False
-    if not right:
+        is_valid = False
+    if not is_valid:
         raise fields.error(name, f"a list of [{' or '.join(names)} or an id, segment]")
     return template
 
 
 def _place(template, texts):
-    """Return (ids, segments) of texts, {place: ids}, with the special tokens of a template."""
+    """Add special tokens around token ids, as `template` says. Return (ids, segment ids).
+
+    `texts` is a dict from `TEXT` and `PAIR` to lists of ids.
+    """
     parts = [(texts[w] if isinstance(w, str) else [w], segment) for w, segment in template]
     ids = [i for part, _ in parts for i in part]
     return ids, [segment for part, segment in parts for _ in part]
 
 
 def _strip(text, start, end):
-    """Return the characters (start, end) without spaces at their ends."""
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    return start, end
+    """Shrink a span of characters (start, end) so that it excludes spaces at both ends."""
+    part = text[start:end]
+    start = end - len(part.lstrip())
+    return start, max(start, end - len(part) + len(part.rstrip()))
 
 
 def share_room(first, second, room):
-    """Return how many tokens of two texts are kept.
+    """Decide how to cut a pair of strings with `first` and `second` tokens to `room` tokens.
 
-    Of the longer one less, as long as it is longer.
-
-    ```python
-    from keras_attention.data.tokenizers.pretrained import share_room
-
-    assert share_room(9, 3, 8) == (5, 3) and share_room(9, 9, 9) == (4, 5)
-    ```
+    Return how many tokens of each to keep. The longer string is cut first. If `room` is None, all
+    tokens are kept.
     """
     if room is None or first + second <= room:
         return first, second

@@ -1,18 +1,18 @@
-"""`ReadingTokenizer` and `WritingTokenizer`: the protocols that preprocessors use."""
+"""`ReadingTokenizer` and `WritingTokenizer`: the interfaces that preprocessors rely on."""
 
 import typing
 
 
 @typing.runtime_checkable
 class ReadingTokenizer(typing.Protocol):
-    """Tokenizer of texts that a model reads: `Vocabulary`, `PretrainedTokenizer`.
+    """The interface of tokenizers of a model's input: `Vocabulary` and `PretrainedTokenizer`.
 
     Attributes:
-        padding_id: int, the id after the end of a text; None where every id is a token.
-        vocabulary_size: int; None where a model may have room for more ids.
-        unit: str, what a limit counts, such as `"words"`.
-        max_length: int, the tokens of a text that a model reads at most; None for any number.
-        has_segments: bool, whether the model reads `"segment_ids"`, too.
+        padding_id: int, the id that pads shorter rows, or None if every id is a token.
+        vocabulary_size: int, the number of ids, or None if a model may have more.
+        unit: str, the unit of length limits, such as `"words"`.
+        max_length: int, the maximum number of tokens that a model reads, or None for no limit.
+        has_segments: bool, whether the model also reads `"segment_ids"`.
     """
 
     padding_id: int | None
@@ -22,33 +22,33 @@ class ReadingTokenizer(typing.Protocol):
     has_segments: bool
 
     def encode_text(self, text, max_length=None):
-        """Return ids int32 (T,) of the beginning of a text, special ones included."""
+        """Return the int32 ids (T,) of a string, with special tokens, cut to `max_length`."""
 
     def split(self, text, max_length=None):
-        """Return the tokens of these ids, as str."""
+        """Return the tokens of `encode_text`, a list of str."""
 
     def count(self, text):
-        """Return how many tokens a text has."""
+        """Return the number of tokens in a string."""
 
     def encode_words(self, words, *, max_length=None):
-        """Return the ids of a text that is split already, and where each word begins in them."""
+        """Convert a list of words to ids: return (ids, position of each word's first token)."""
 
     def encode_spans(self, text):
-        """Return the ids of a text without special ones, and the characters of each, (n, 2)."""
+        """Return (ids, spans) of a string. `spans` (n, 2) are the (start, end) of each token."""
 
     def pieces(self, ids):
-        """Return the tokens of ids, as str."""
+        """Return the tokens with these ids, a list of str."""
 
 
 @typing.runtime_checkable
 class WritingTokenizer(typing.Protocol):
-    """Tokenizer of texts that a model writes or fills in.
-
-    `Characters`, `Words`, `Subwords` and `PretrainedTokenizer` are.
+    """The interface of tokenizers of a model's output: all tokenizers except `Vocabulary`.
 
     Attributes:
-        padding_id, vocabulary_size, has_segments: as in `ReadingTokenizer`.
-        mask_token_id: int, the id of a masked token; None where there is none.
+        padding_id: int, the id that pads shorter rows, or None if every id is a token.
+        vocabulary_size: int, the number of ids, or None if a model may have more.
+        has_segments: bool, whether the model also reads `"segment_ids"`.
+        mask_token_id: int, the id of the mask token, or None if the tokenizer has no mask token.
         around: two tuples of ints, the special tokens before and after a text.
     """
 
@@ -59,16 +59,16 @@ class WritingTokenizer(typing.Protocol):
     around: tuple
 
     def encode_plain(self, text):
-        """Return the ids of a text without special ones."""
+        """Return the ids of a string, without special tokens."""
 
     def encode_sources(self, texts):
-        """Return ids int32 (T,) of each text that an encoder reads, special ones included."""
+        """Return a list with the int32 ids (T,) of each encoder input, with special tokens."""
 
     def encode_targets(self, texts):
-        """Return the ids of each text that a decoder writes, without the first one."""
+        """Return a list with the ids of each decoder target, without the start token."""
 
     def decode(self, rows):
-        """Return the texts of lists of ids."""
+        """Return a list of str, one for each list of ids."""
 
     def pieces(self, ids):
-        """Return the tokens of ids, as str."""
+        """Return the tokens with these ids, a list of str."""

@@ -1,4 +1,4 @@
-"""`Subwords`: texts to ids and back with SentencePiece; and what all tokenizers have in common."""
+"""`Subwords`: a tokenizer that uses SentencePiece, and functions that all tokenizers share."""
 
 import dataclasses
 import functools
@@ -18,15 +18,15 @@ from keras_attention.files.io import prefix_errors, read_bytes, write_whole
 PADDING_ID, UNKNOWN_ID, BEGIN_ID, END_ID = range(4)
 
 
-def check_texts(owner, texts):
-    """Return `texts` as a list; a single str, which is one of characters, is refused."""
+def check_texts(caller, texts):
+    """Return `texts` as a list. Raise a ValueError that names `caller` if it is a single str."""
     if isinstance(texts, str):
-        raise ValueError(f"{owner}: {texts[:40]!r} is one text, expected a list of texts: [text].")
+        raise ValueError(f"{caller}: {texts[:40]!r} is one text, expected a list of str: [text].")
     return list(texts)
 
 
 def cut_at_end(ids):
-    """Return the ids (T,) before the first END, as a list of int without padding and BEGIN."""
+    """Return the ids before the first end id, a list of int without padding and begin ids."""
     ids = np.asarray(ids)
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise ValueError(
@@ -38,22 +38,20 @@ def cut_at_end(ids):
 
 
 def check_ids(ids, size):
-    """Return `ids`, a list of int, if every one of them is below `size`."""
+    """Return `ids`, a list of int. Raise a ValueError if one is not in range(size)."""
     if wrong := [i for i in ids if not 0 <= i < size]:
-        raise ValueError(f"There is no id {wrong[0]}: the vocabulary has ids from 0 to {size - 1}.")
+        raise ValueError(f"The id {wrong[0]} is not in the vocabulary, which has 0 to {size - 1}.")
     return ids
 
 
 SPECIAL = ("<pad>", "<unk>", "<begin>", "<end>")
 MASK_TOKEN = "[MASK]"  # BERT's
-MASK_ID = 4  # in tokenizers that are built with one
-
-
+MASK_ID = 4  # in tokenizers built with mask_token=True
 MODEL_TYPES = ("unigram", "bpe")
 
 
 class OwnTokenizer:
-    """What `Characters`, `Words` and `Subwords` share: the special ids."""
+    """Base class of `Characters`, `Words` and `Subwords`, which have the same special ids."""
 
     padding_id, unit, max_length, has_segments = PADDING_ID, "tokens", None, False
     mask_token = MASK_TOKEN
@@ -61,41 +59,42 @@ class OwnTokenizer:
 
     @property
     def vocabulary_size(self):
-        """int, how many ids there are."""
+        """int, the number of ids."""
         return len(self)
 
     @property
     def special_ids(self):
-        """frozenset of ints, the ids of padding, unknown, BEGIN, END and `[MASK]`."""
+        """frozenset of ints, the ids of padding, unknown, begin, end and, if present, `[MASK]`."""
         mask = () if self.mask_token_id is None else (self.mask_token_id,)
         return frozenset({*range(len(SPECIAL)), *mask})
 
     def encode_plain(self, text):
-        """int32 ids (T,) of a text of any length."""
+        """Return the int32 ids (T,) of a string of any length."""
         return self.encode([text])[0]
 
     def encode_sources(self, texts):
-        """Return a list of int32 ids (T,) of texts that an encoder reads, with END."""
+        """Return a list with the int32 ids (T,) of each encoder input, with an end id."""
         return [np.append(row, np.int32(END_ID)) for row in self.encode(texts)]
 
     def encode_targets(self, texts):
-        """Return a list of int32 ids (T,) of texts that a decoder writes, without BEGIN and END."""
+        """Return a list with the ids (T,) of each decoder target, without begin and end ids."""
         return self.encode(texts)
 
     def name_tokens(self, ids):
-        """Return what `ids` (T,) stand for, to be read: a list of str."""
+        """Return the entry of each id in `ids` (T,) in readable form, a list of str."""
         return self.pieces(ids)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Subwords(OwnTokenizer):
-    """A SentencePiece model (Kudo & Richardson, 2018), whose ids are those of `Characters`.
+    """A SentencePiece tokenizer (Kudo & Richardson, 2018) with the special ids of `Characters`.
 
-    Id 0 is padding, 1 everything unknown, 2 BEGIN and 3 END. So are they in what
-    `keras_hub.tokenizers.compute_sentence_piece_proto` makes; both can read each other's.
+    Id 0 is padding, 1 is anything unknown, 2 begins a text and 3 ends a text, as in
+    `keras_hub.tokenizers.compute_sentence_piece_proto`. Each library can read the models of the
+    other library.
 
     Args:
-        proto: bytes, the model as SentencePiece writes it.
+        proto: bytes, a model in SentencePiece's format.
 
     ```python
     import keras_attention as ka
@@ -131,34 +130,32 @@ class Subwords(OwnTokenizer):
         mask_token=False,
         shrink=False,
     ):
-        """Return the pieces learnt from `texts`: take the training part only.
+        """Train a tokenizer on `texts`, and return it.
 
-        Texts of both languages give one vocabulary that source and target can share.
+        Every character in `texts` becomes a piece. Repeated spaces are collapsed, and compatibility
+        forms of characters (ligatures, full-width letters) become ordinary ones, as in Unicode's
+        NFKC. To share one vocabulary between source and target, pass text in both languages.
 
         Args:
-            texts: iterable of str.
-            vocabulary_size: int, the ids, the four special ones included.
-            model_type: `"unigram"` (Kudo, 2018), or `"bpe"`, byte-pair encoding (Sennrich et al.,
-                2016).
-            lowercase: bool, whether case is ignored; what comes back is lower-cased then.
-            byte_fallback: bool, whether characters that `texts` do not have become their bytes in
-                UTF-8, for which there are 256 pieces, and are not unknown.
-            mask_token: bool, whether the id 4 is that of `[MASK]`, for masked language models.
-            shrink: bool, whether texts that have not so many pieces get as many as they have,
-                which is an error otherwise.
-
-        Every character of `texts` is a piece. Spaces are squeezed, and compatible forms of
-        characters (ligatures, full-width letters) become the plain ones: Unicode's NFKC.
+            texts: iterable of str, only the training split.
+            vocabulary_size: int, the number of ids, including the four special ones.
+            model_type: `"unigram"` (Kudo, 2018), or `"bpe"` for byte-pair encoding (Sennrich et
+                al., 2016).
+            lowercase: bool, whether to ignore case. Decoded text is then lower-case.
+            byte_fallback: bool, whether characters that do not occur in `texts` are encoded as
+                their UTF-8 bytes instead of as unknown. This adds 256 pieces.
+            mask_token: bool, whether to reserve id 4 for `[MASK]`, for masked language models.
+            shrink: bool, whether to reduce `vocabulary_size` if `texts` have fewer pieces. If
+                False, this raises a ValueError.
         """
         if model_type not in MODEL_TYPES:
             raise ValueError(f"model_type={model_type!r}: expected one of {MODEL_TYPES}.")
-        vocabulary_size = check_whole_number(
-            "Subwords.build", "vocabulary_size", vocabulary_size, 5
-        )
-        texts = check_texts("Subwords.build", texts)
+        caller = "Subwords.build"
+        vocabulary_size = check_whole_number(caller, "vocabulary_size", vocabulary_size, 5)
+        texts = check_texts(caller, texts)
         lines = [line for text in texts for line in text.split("\n") if line.strip()]
         if not lines:
-            raise ValueError("Subwords.build: texts is empty: there is nothing to learn from.")
+            raise ValueError("Subwords.build: texts is empty: expected strings to learn from.")
         options = dict(
             model_type=model_type,
             byte_fallback=byte_fallback,
@@ -174,28 +171,18 @@ class Subwords(OwnTokenizer):
         return cls(_train(lines, vocab_size=most, **options))
 
     def extend(self, texts, vocabulary_size):
-        """Return the same pieces under the same ids, and behind them those of `texts` that it
-        lacks.
+        """Return a tokenizer that keeps all ids and adds ids for new pieces found in `texts`.
 
-        For texts of another kind than those it was learnt from, whose words it has to spell in
-        many short pieces: it learns pieces of them alone, and adds the new ones.
-
-        Args:
-            texts: iterable of str, of the training part.
-            vocabulary_size: int, how many pieces to learn of `texts`, or fewer where these have not
-                so many. In few texts a large number makes pieces of words that are there once.
-
-        Returns:
-            `Subwords`. `spell` of this one says what its new pieces were made of.
-
-        Raises:
-            ValueError: this is a model of byte pairs, which are joined in an order.
+        Use this method for text unlike the training data, which would be split into many short
+        pieces. `spell` returns the old pieces that make up a new piece. `vocabulary_size` is the
+        maximum number of pieces to learn from `texts`, which should be only the training split. If
+        there is little text, a large number leads to pieces that occur only once. Raise a
+        ValueError for a byte-pair model.
         """
         proto = self._parse()
         if proto.trainer_spec.model_type != proto.trainer_spec.UNIGRAM:
             raise ValueError(
-                'Subwords.extend adds to a model of type "unigram" alone: the pieces of this one '
-                "are joined in the order in which they were learnt."
+                'Subwords.extend needs a model of type "unigram": this one is of byte pairs.'
             )
         lowercase = proto.normalizer_spec.name.endswith("_cf")
         learnt = type(self).build(texts, vocabulary_size, lowercase=lowercase, shrink=True)
@@ -205,10 +192,7 @@ class Subwords(OwnTokenizer):
         return type(self)(proto.SerializeToString())
 
     def spell(self, pieces):
-        """Return the ids of known pieces that spell each of `pieces`, a list of str.
-
-        A list of lists.
-        """
+        """Split str, such as pieces of another tokenizer, into this one's. Return lists of ids."""
         proto = self._parse()
         for option in ("add_dummy_prefix", "remove_extra_whitespaces"):
             setattr(proto.normalizer_spec, option, False)  # a piece may begin within a word
@@ -217,7 +201,7 @@ class Subwords(OwnTokenizer):
         return [row.tolist() for row in rows]
 
     def _parse(self):
-        """Return the model as SentencePiece's message, a copy that may be changed."""
+        """Return the model as a protocol buffer of SentencePiece, a copy that may be modified."""
         messages = import_sentencepiece_messages("Subwords.extend")
         return messages.ModelProto.FromString(self.proto)
 
@@ -226,87 +210,83 @@ class Subwords(OwnTokenizer):
 
     @property
     def mask_token_id(self):
-        """int, the id of `[MASK]`, or None where there is none."""
+        """int, the id of `[MASK]`, or None if it has no id."""
         number = self._processor.piece_to_id(MASK_TOKEN)
         return None if number == UNKNOWN_ID else number
 
     def encode(self, texts):
-        """Return a list of int32 ids (T,) for each of `texts`, a list of str; no BEGIN and no END.
+        """Return a list with the int32 ids (T,) of each string, without begin and end ids.
 
-        Where `[MASK]` has an id, it is one token, which stands for a piece with the space before
-        it: that space is no token of its own.
+        If `[MASK]` has an id, it is one token, together with the space before it.
         """
         texts = check_texts("Subwords.encode", texts)
-        if (mask := self.mask_token_id) is None:
-            return [np.array(row, "int32") for row in self._processor.encode(texts)]
-        space = self._processor.piece_to_id(_SPACE)
         rows = [np.array(row, "int32") for row in self._processor.encode(texts)]
+        if (mask := self.mask_token_id) is None:
+            return rows
+        space = self._processor.piece_to_id(_SPACE)
         return [row[(row != space) | (np.append(row[1:], 0) != mask)] for row in rows]
 
     def decode(self, rows):
-        """Return the text of each of `rows`, ids (T,): up to END, without padding and BEGIN.
+        """Convert `rows`, a list of ids (T,), to a list of str.
 
-        Unknown pieces become U+2047, a double question mark.
+        Each row is read up to its end id. Padding and begin ids are skipped. Unknown pieces become
+        U+2047, a double question mark.
         """
         rows = [check_ids(cut_at_end(row), len(self)) for row in rows]
         return self._processor.decode(rows) if rows else []
 
     def pieces(self, ids):
-        """Return the pieces that `ids` (T,) stand for, as a list of str.
-
-        `▁` is a space before a word.
-        """
+        """Return the pieces of `ids` (T,), a list of str. `▁` is a space before a word."""
         ids = check_ids(np.asarray(ids).tolist(), len(self))
         return [self._processor.id_to_piece(i) for i in ids]
 
     def name_tokens(self, ids):
-        """Return what `ids` (T,) stand for, to be read: a list of str.
+        """Return the pieces of `ids` (T,) in readable form, a list of str.
 
-        The space before a word is left out, and what goes on in a word begins with `##`, as BERT
-        writes it.
+        As in BERT, a piece inside a word starts with `##`. A piece at the start of a word is shown
+        without its space.
         """
-        return [
-            piece
-            if i in self.special_ids
-            else (piece.removeprefix(_SPACE) or " ")
-            if piece.startswith(_SPACE)
-            else f"##{piece}"
-            for i, piece in zip(np.asarray(ids).tolist(), self.pieces(ids), strict=True)
-        ]
+        names = []
+        for i, piece in zip(np.asarray(ids).tolist(), self.pieces(ids), strict=True):
+            if i in self.special_ids:
+                names.append(piece)
+            elif piece.startswith(_SPACE):
+                names.append(piece.removeprefix(_SPACE) or " ")
+            else:
+                names.append(f"##{piece}")
+        return names
 
     @functools.cached_property
     def _processor(self):
         sentencepiece = import_sentencepiece("Subwords")
         try:
-            if not self.proto:  # which SentencePiece takes for a model to be given later
+            if not self.proto:  # SentencePiece accepts empty bytes
                 raise TypeError("no bytes")
             processor = sentencepiece.SentencePieceProcessor(model_proto=self.proto)
             for i in range(processor.vocab_size()):
-                processor.id_to_piece(i)  # decodes it
+                processor.id_to_piece(i)  # raises an error if the piece is not valid UTF-8
             return processor
         except (RuntimeError, TypeError, UnicodeDecodeError) as error:
             raise ValueError(
-                f"{self.proto[:20]!r}... is no SentencePiece model: expected its bytes. Read a "
-                "file with ka.data.Subwords.load(path)."
+                f"{self.proto[:20]!r}...: expected the bytes of a SentencePiece model. Read a file "
+                "with ka.data.Subwords.load(path)."
             ) from error
 
     def keras_hub_tokenizer(self, **options):
-        """Return the same as a `keras_hub.tokenizers.SentencePieceTokenizer`, a layer for
-        `tf.data`.
+        """Return a `keras_hub.tokenizers.SentencePieceTokenizer`, a layer for use with `tf.data`.
 
-        Args:
-            options: of that class, such as `sequence_length`.
+        `options` are arguments of that class, such as `sequence_length`.
         """
         tokenizers = import_keras_hub("Subwords.keras_hub_tokenizer").tokenizers
         return tokenizers.SentencePieceTokenizer(proto=self.proto, **options)
 
     def save(self, path):
-        """Writes the model as SentencePiece does: its libraries for phones read it, too."""
+        """Save the tokenizer as a SentencePiece file, which SentencePiece also reads on phones."""
         write_whole(path, self.proto)
 
     @classmethod
     def load(cls, path):
-        """Reads what `save`, or SentencePiece, wrote."""
+        """Load a tokenizer from a file written by `save` or by SentencePiece."""
         proto = read_bytes(path)
         with prefix_errors(path):
             return cls(proto)
@@ -315,22 +295,25 @@ class Subwords(OwnTokenizer):
         return f"Subwords({len(self)} entries)"
 
 
-_SPACE = "▁"  # as SentencePiece writes it
+_SPACE = "▁"  # marks a space in SentencePiece's pieces
 
 
 def _train(lines, **options):
-    """SentencePiece's model of `lines`, as bytes; `options` are its own."""
+    """Train a SentencePiece model on `lines` and return it as bytes.
+
+    `options` are passed to SentencePiece's trainer.
+    """
     proto = io.BytesIO()
     import_sentencepiece("Subwords").SentencePieceTrainer.train(
         sentence_iterator=iter(lines),
         model_writer=proto,
         character_coverage=1.0,
-        max_sentence_length=1_000_000,  # SentencePiece leaves out longer ones, and does not say so
+        max_sentence_length=1_000_000,  # SentencePiece silently skips longer lines
         pad_id=PADDING_ID,
         unk_id=UNKNOWN_ID,
         bos_id=BEGIN_ID,
         eos_id=END_ID,
-        num_threads=4,  # the pieces depend on it: not the machine's number
+        num_threads=4,  # fixed, because the pieces depend on it
         minloglevel=2,
         **options,
     )
@@ -338,22 +321,22 @@ def _train(lines, **options):
 
 
 def _read_most(error):
-    """Return the most pieces that texts have, by SentencePiece's error.
-
-    None if it speaks of no such.
-    """
+    """Return the maximum vocabulary size, an int in SentencePiece's `error` message, or None."""
     match = re.search(r"value <= (\d+)", str(error))
     return match and int(match[1])
 
 
 def _size_error(vocabulary_size, error):
-    """SentencePiece's error in our words; it says the largest size there can be, if that is it."""
+    """Return a ValueError about a vocabulary size that SentencePiece refused with `error`.
+
+    The message suggests a size, if `error` contains one.
+    """
     most = _read_most(error)
     least = re.search(r"smaller than required_chars. (\d+) vs (\d+)", str(error))
     if most:
-        mend = f"is too large for these texts: choose {most} at most, or give more text"
+        mend = f"is too large for this text: choose {most} at most, or give more text"
     elif least:
-        mend = f"is too small for the characters of these texts: choose {least[2]} at least"
+        mend = f"is too small for the characters of this text: choose {least[2]} at least"
     else:
-        mend = f"does not suit these texts: {error}"
+        mend = f"does not suit this text: {error}"
     return ValueError(f"Subwords.build: vocabulary_size={vocabulary_size} {mend}.")

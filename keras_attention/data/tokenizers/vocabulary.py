@@ -1,8 +1,8 @@
-"""`Vocabulary` and `Labels`: words and labels to ids and back; and text to words.
+"""`Vocabulary` and `Labels`: words and labels to ids and back. `split_words`: strings to words.
 
-`Vocabulary` is NumPy and a text file, and not `keras.layers.StringLookup`, whose ids are the same:
-that needs TensorFlow, takes a millisecond for a sentence where a dictionary takes microseconds, and
-gives a token that reads `<pad>` the id of padding, so that it is masked.
+`Vocabulary` uses NumPy and a text file. `keras.layers.StringLookup` returns the same ids, but it
+needs TensorFlow and takes a millisecond instead of microseconds for a sentence. It also maps a
+token that reads `<pad>` to the padding id, so that the token is masked.
 """
 
 import collections
@@ -18,19 +18,17 @@ from keras_attention.files.word_pattern import check_pattern
 
 
 def split_words(text, pattern=None):
-    """Splits at spaces and around punctuation; `3.5`, `e-mail` and `don't` stay whole.
+    """Split a string at spaces and around punctuation. `3.5`, `e-mail` and `don't` stay whole.
 
-    Combining marks stay with their letter, and an emoji of several characters is one word. For
-    scripts that are written with spaces. Where scores matter, use the tokens of the data the
-    model was trained on: treebanks also split words, such as `don't` into `do` and `n't`.
+    Return a list of str. Combining marks stay with their letter, and an emoji that consists of
+    several characters is one word. The rule is meant for scripts that put spaces between words. For
+    the best scores, use the same tokenization as in the training data. For example, treebanks split
+    `don't` into `do` and `n't`.
 
     Args:
-        text: str.
-        pattern: str, a regular expression without capturing groups, whose matches are the words,
-            such as `split` of a manifest. None stands for the rule above.
-
-    Returns:
-        A list of str. A `pattern` of another kind is a ValueError.
+        text: str, the string to split.
+        pattern: str, a regular expression without capturing groups that matches words. None uses
+            the rule above. Raise a ValueError for an unsupported pattern.
 
     ```python
     import keras_attention as ka
@@ -44,8 +42,9 @@ def split_words(text, pattern=None):
 
 
 def find_words(text, pattern=None):
-    """Return the words that `split_words` gives, each with its characters (start, end) of the
-    text.
+    """Return a list of (word, (start, end)): the words of `split_words`, and where they are.
+
+    `pattern` is the regular expression of a word, or None for that of `split_words`.
     """
     pattern = check_pattern("split_words", pattern)
     matches = re.finditer(pattern, text)  # `re` has a cache of compiled patterns
@@ -57,13 +56,13 @@ PADDING, UNKNOWN = "<pad>", "<unk>"
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Vocabulary:
-    """Words, or characters, and their ids: 0 is padding, 1 is everything unknown.
+    """A list of words or characters, which have ids. Id 0 is padding, and 1 is anything unknown.
 
     Args:
-        entries: tuple of str, the entry of every id, `<pad>` and `<unk>` first.
-        lowercase: bool, whether words are lower-cased before they are looked up.
-        pattern: str, a regular expression without capturing groups, whose matches are the words of
-            a text. None stands for that of `ka.data.split_words`.
+        entries: tuple of str, the entry of every id, starting with `<pad>` and `<unk>`.
+        lowercase: bool, whether to lower-case words before they are looked up.
+        pattern: str, a regular expression without capturing groups that matches the words in a
+            string. None uses the rule of `ka.data.split_words`.
 
     ```python
     import keras_attention as ka
@@ -84,30 +83,31 @@ class Vocabulary:
         object.__setattr__(self, "pattern", check_pattern("Vocabulary", self.pattern))
         if self.entries[:2] != (PADDING, UNKNOWN):
             raise ValueError(
-                f"A vocabulary begins with {PADDING} and {UNKNOWN}, ids 0 and 1; "
-                f"this one begins with {', '.join(map(repr, self.entries[:2]))}."
+                f"A vocabulary begins with {PADDING} and {UNKNOWN}, ids 0 and 1, "
+                f"but this one with {', '.join(map(repr, self.entries[:2]))}."
             )
         check_entries(self.entries)
 
     @classmethod
     def build(cls, tokens, *, min_count=1, max_size=None, lowercase=False, pattern=None):
-        """Return the vocabulary of `tokens`, an iterable of str.
-
-        Take them from the training part only.
+        """Make a vocabulary that contains the tokens of the training split.
 
         Args:
-            tokens: iterable of str; the characters of a str are such an iterable too.
-            min_count: int, rarer ones are unknown.
-            max_size: int, the most ids, padding and unknown included; the most frequent stay.
-            lowercase: bool, whether case is ignored.
-            pattern: str, or None, as in the constructor.
+            tokens: iterable of str. For a vocabulary of characters, pass characters, for example
+                one str.
+            min_count: int. Tokens that occur less often are treated as unknown.
+            max_size: int, the maximum number of ids, including padding and unknown. The most
+                frequent tokens are kept. None for no limit.
+            lowercase: bool, whether to ignore case.
+            pattern: str, a regular expression that matches words, for `split`. None uses the rule
+                of `ka.data.split_words`.
         """
         if max_size is not None:
             check_whole_number("Vocabulary.build", "max_size", max_size, least=2)
         counts = collections.Counter((t.lower() for t in tokens) if lowercase else tokens)
         special = ("", PADDING, UNKNOWN)
         entries = [t for t, n in counts.items() if n >= min_count and t not in special]
-        entries = [t for t in entries if "\n" not in t]  # each has a line of its own
+        entries = [t for t in entries if "\n" not in t]  # must fit on one line of the file
         entries.sort(key=lambda t: (-counts[t], t))
         return cls((PADDING, UNKNOWN, *entries)[:max_size], lowercase, pattern)
 
@@ -116,61 +116,62 @@ class Vocabulary:
 
     @property
     def vocabulary_size(self):
-        """int, how many ids there are."""
+        """int, the number of ids."""
         return len(self)
 
     def split(self, text, max_length=None):
-        """Return the first words of a text, as str; a ValueError if there is none."""
+        """Return the first `max_length` words of a string. Raise a ValueError if it has none."""
         words = split_words(text, self.pattern)[:max_length]
         if not words:
             raise ValueError(f"{text[:40]!r} holds no word.")
         return words
 
     def count(self, text):
-        """Return how many words a text has."""
+        """Return the number of words in a string."""
         return len(split_words(text, self.pattern))
 
     def encode_text(self, text, max_length=None):
-        """Ids int32 (T,) of the first words of a text."""
+        """Return the int32 ids (T,) of the first `max_length` words of a string."""
         return self.ids(self.split(text, max_length))
 
     def encode_words(self, words, *, max_length=None):
-        """Ids int32 (T,) of a text that is split already, and where each word is among them."""
+        """Return the int32 ids (T,) of a list of words, and the index of each word among them.
+
+        The index of word k is k, as a word is one token here. `max_length` has no effect.
+        """
         return self.ids(words), np.arange(len(words))
 
     def encode_spans(self, text):
-        """Return (list of the ids of a text, int (n, 2), the characters from a start to before an
-        end).
-        """
+        """Return (ids, spans) of a string. `spans` (n, 2) are the (start, end) of each word."""
         words = find_words(text, self.pattern)
         spans = np.array([span for _, span in words], "int64").reshape(-1, 2)
         return self.ids([word for word, _ in words]).tolist(), spans
 
     def name_words(self, words):
-        """Return the tokens of a text that is split already, as str."""
+        """Return the words unchanged, as a list of str."""
         return list(words)
 
     def pieces(self, ids):
-        """Return the entries that `ids` (T,) stand for, as a list of str."""
+        """Return the entry of each id in `ids` (T,), a list of str."""
         return [self.entries[i] for i in ids]
 
     def ids(self, tokens):
-        """int32 ids of a sequence of str, (T,)."""
+        """Return the int32 ids (T,) of a list of tokens."""
         tokens = [t.lower() for t in tokens] if self.lowercase else tokens
         return np.fromiter((self._ids.get(t, 1) for t in tokens), "int32", len(tokens))
 
     @functools.cached_property
     def _ids(self):
-        # A token that reads like the padding is a token, and must not be masked.
+        # A token that reads `<pad>` is unknown, not padding, so that it is not masked.
         return {entry: i for i, entry in enumerate(self.entries) if i != 0}
 
     def save(self, path):
-        """Writes one entry a line, in the order of the ids."""
+        """Write one entry on each line, in the order of the ids."""
         write_entries(path, self.entries)
 
     @classmethod
     def load(cls, path, lowercase=False, pattern=None):
-        """Reads what `save` wrote. `lowercase` and `pattern` are not in the file."""
+        """Load a vocabulary that `save` wrote. The file lacks `lowercase` and `pattern`."""
         with prefix_errors(path):
             return cls(read_entries(path), lowercase, pattern)
 
@@ -180,9 +181,9 @@ class Vocabulary:
 
 @dataclasses.dataclass(frozen=True)
 class Labels:
-    """The names of a model's outputs. Positions to leave out have the id -1, which has no name.
+    """The names of a model's classes. Id -1 has no name: it marks positions to ignore.
 
-    It has a length, an order, members, indices and slices, as a tuple of its names has.
+    `len`, iteration, `in` and indexing work as for a tuple of the names.
 
     Args:
         names: tuple of str, the label of every id.
@@ -202,6 +203,11 @@ class Labels:
         object.__setattr__(self, "names", tuple(self.names))
         check_entries(self.names)
 
+    @classmethod
+    def of(cls, labels):
+        """Return `labels` if it is already a `Labels`, otherwise make one from the names."""
+        return labels if isinstance(labels, cls) else cls(labels)
+
     def __len__(self):
         return len(self.names)
 
@@ -215,11 +221,11 @@ class Labels:
         return self.names[index]
 
     def index(self, name):
-        """Return the id of a label. An unknown one is a ValueError."""
+        """Return the id of a label. Raise a ValueError if it is unknown."""
         return int(self.ids([name])[0])
 
     def ids(self, tags):
-        """int32 ids of a sequence of str, (T,). An unknown tag is a ValueError."""
+        """Return the int32 ids (T,) of a list of labels. Raise a ValueError if one is unknown."""
         try:
             return np.fromiter((self._ids[tag] for tag in tags), "int32", len(tags))
         except KeyError as error:
@@ -229,7 +235,7 @@ class Labels:
             ) from error
 
     def encode_sets(self, sets):
-        """Zeros and ones float32 (n, L) of n collections of labels. An unknown one is an error."""
+        """Encode n collections of labels as float32 (n, L): 1 for each of their labels, else 0."""
         encoded = np.zeros((len(sets), len(self)), "float32")
         for row, names in zip(encoded, sets, strict=True):
             row[self.ids(names)] = 1.0
@@ -240,12 +246,12 @@ class Labels:
         return {name: i for i, name in enumerate(self.names)}
 
     def save(self, path):
-        """Writes one label a line, in the order of the ids."""
+        """Write one label on each line, in the order of the ids."""
         write_entries(path, self.names)
 
     @classmethod
     def load(cls, path):
-        """Reads what `save` wrote."""
+        """Load labels from a file that `save` wrote."""
         entries = read_entries(path)
         if not entries:
             raise ValueError(f"{path} is empty: expected a label on each line.")
@@ -254,7 +260,7 @@ class Labels:
 
 
 def sort_labels(names):
-    """Return the different names in order, as a list: 2 before 10, and both before words."""
+    """Return the distinct names in order: numbers by value (2 before 10), followed by words."""
 
     def key(name):
         digits = name.lstrip("0") if name.isascii() and name.isdigit() else None
@@ -264,17 +270,15 @@ def sort_labels(names):
 
 
 def check_entries(entries):
-    """Refuses what could not be read back from one line each, or not be told apart."""
+    """Raise a ValueError if entries repeat or cannot be a line in a text file."""
     if twice := [entry for entry, n in collections.Counter(entries).items() if n > 1]:
-        raise ValueError(
-            f"Entries must differ; {', '.join(map(repr, twice[:5]))} is there more than once."
-        )
+        raise ValueError(f"Entries must differ: {', '.join(map(repr, twice[:5]))} occurs twice.")
     if wrong := [entry for entry in entries if not entry or "\n" in entry]:
         raise ValueError(f"The entry {wrong[0]!r} cannot be a line of a text file.")
 
 
 def write_entries(path, entries):
-    """Writes a line for each entry; the file is complete or not there."""
+    """Write each entry as a line, and replace the file only once it is complete."""
     write_whole(path, "".join(f"{entry}\n" for entry in entries).encode("utf-8"))
 
 

@@ -1,1 +1,1 @@
-"""Checks of a file before it is moved to its place: parity, runtimes, and the report."""
+"""Checks of an exported file: parity with the model, runtimes, and the report."""

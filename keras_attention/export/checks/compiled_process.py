@@ -1,9 +1,10 @@
-"""Runs LiteRT files in `CompiledModel`, in a process that files and drivers may crash.
+"""Script that runs LiteRT files in `CompiledModel`, in a process that files or drivers may crash.
 
-A script, started by `compiled_model.py` with the path of a folder. It reads `jobs.json` there, a
-list of {number, path, signature, batches, accelerator}, and from `<number>.npz` a job's inputs,
-with keys `batch|name`. It writes `<number>.out.npz` in the same form and `<number>.json`. What the
-runtime logs about a job goes to the standard error, between the lines `job <number>`.
+`compiled_model.py` starts this script with the path of a folder. From this folder the script reads
+`jobs.json`, a list of {number, path, signature, batches, accelerator}, and the inputs of each job
+from `<number>.npz`, with keys `batch|name`. The script writes the outputs to `<number>.out.npz` in
+the same form, and the result to `<number>.json`. The log of the runtime goes to stderr, where each
+job starts with the line `job <number>`.
 """
 
 import json
@@ -18,7 +19,7 @@ def main(folder):
     folder = pathlib.Path(folder)
     for job in json.loads((folder / "jobs.json").read_text("utf-8")):
         number = job["number"]
-        # Past Python's own buffer, so that it comes before what the runtime writes.
+        # This bypasses Python's buffer, so that the line precedes the log of the runtime.
         os.write(2, f"\njob {number}\n".encode())
         try:
             result = run_job(job, folder / f"{number}.npz", folder / f"{number}.out.npz")
@@ -37,7 +38,7 @@ def run_job(job, inputs, outputs):
 
     options = None
     if job["accelerator"] == "gpu":
-        # Half precision, which some GPUs take by themselves, would hide what is computed wrongly.
+        # Some GPUs use half precision by default, which would hide wrong results.
         options = Options(
             hardware_accelerators=HardwareAccelerator.GPU | HardwareAccelerator.CPU,
             gpu_options=GpuOptions(enforce_f32=True),
@@ -46,21 +47,26 @@ def run_job(job, inputs, outputs):
     with np.load(inputs) as arrays:
         for i in range(job["batches"]):
             batch = {k.partition("|")[2]: arrays[k] for k in arrays if k.startswith(f"{i}|")}
-            found = call_signature(model, job["signature"], batch)
-            results |= {f"{i}|{name}": value for name, value in found.items()}
+            results |= {
+                f"{i}|{name}": value
+                for name, value in call_signature(model, job["signature"], batch).items()
+            }
     np.savez(outputs, **results)
     return {"fully_accelerated": model.is_fully_accelerated()}
 
 
 def call_signature(model, signature, batch):
-    """The outputs of a signature for a batch, dicts of arrays; every call has new buffers."""
-    known = model.get_output_tensor_details(signature)
-    given = {name: model.create_input_buffer_by_name(signature, name) for name in batch}
-    taken = {name: model.create_output_buffer_by_name(signature, name) for name in known}
-    for name, buffer in given.items():
+    """Run a signature on a batch (a dict of arrays), and return a dict of output arrays.
+
+    `model` is the `CompiledModel` of a file, and `signature` the name of a function in this file.
+    """
+    details = model.get_output_tensor_details(signature)
+    inputs = {name: model.create_input_buffer_by_name(signature, name) for name in batch}
+    outputs = {name: model.create_output_buffer_by_name(signature, name) for name in details}
+    for name, buffer in inputs.items():
         buffer.write(batch[name])
-    model.run_by_name(signature, given, taken)
-    return {name: read_buffer(taken[name], details) for name, details in known.items()}
+    model.run_by_name(signature, inputs, outputs)
+    return {name: read_buffer(outputs[name], entry) for name, entry in details.items()}
 
 
 def read_buffer(buffer, details):

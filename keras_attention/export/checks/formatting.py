@@ -1,4 +1,4 @@
-"""Plain text for reports: sizes, scores, shapes, tables and lists, without colours."""
+"""Format sizes, scores, shapes, tables and lists as plain text for reports."""
 
 import re
 import textwrap
@@ -7,7 +7,7 @@ WIDTH = 100
 
 
 def format_size(count):
-    """Return a number of bytes as people read it: `format_size(1_234_567)` is `"1.2 MB"`."""
+    """Format a number of bytes: `format_size(1_234_567)` is `"1.2 MB"`."""
     for unit in ("bytes", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
@@ -16,25 +16,32 @@ def format_size(count):
 
 
 def format_score(name, value):
-    """Return a score as people write it: shares in percent, others as numbers."""
+    """Format a score by its name: most scores as a percentage, others as a number.
+
+    Losses, bits per unit, BLEU and perplexity are numbers.
+    """
     if name.startswith(("loss", "bits")):
         return f"{value:.4f}"
     return f"{value:.2f}" if name.startswith(("bleu", "perplexity")) else format_percent(value)
 
 
 def format_percent(share):
-    """`format_percent(0.5)` is `"50.00 %"`."""
+    """Format a fraction: `format_percent(0.5)` is `"50.00 %"`."""
     return f"{100 * share:.2f} %"
 
 
 def format_shape(axes):
-    """Return a shape with `?` for axes of any size: `(?, ?, 17)`."""
+    """Format a shape with `?` for dynamic axes (None): `(?, ?, 17)`."""
     inner = ", ".join("?" if axis is None else str(axis) for axis in axes)
     return f"({inner},)" if len(axes) == 1 else f"({inner})"
 
 
 def format_table(title, header, rows):
-    """Left-aligned columns under a title; an empty string when there are no rows."""
+    """Return a table as text, with left-aligned columns. Without rows, return an empty str.
+
+    `title` is a line above the table. `header` has the names of the columns, and `rows` are tuples
+    of values.
+    """
     if not rows:
         return ""
     cells = [header, *rows]
@@ -47,7 +54,7 @@ def format_table(title, header, rows):
 
 
 def format_bullets(title, lines):
-    """Lines under a title, which are wrapped; an empty string when there are none."""
+    """Return a bulleted list of wrapped lines as text. Without lines, return an empty str."""
     wrapped = [
         textwrap.fill(str(line), WIDTH, initial_indent="  - ", subsequent_indent="    ")
         for line in lines
@@ -56,7 +63,10 @@ def format_bullets(title, lines):
 
 
 def format_signatures(entries):
-    """One table per signature: its inputs and outputs with dtypes and shapes."""
+    """Return a table for each `Signature` as text, with the inputs, outputs, dtypes and shapes.
+
+    `entries` are the signatures.
+    """
     parts = []
     for signature in entries:
         rows = [("input", *row) for row in _tensors(signature.inputs)]
@@ -67,7 +77,10 @@ def format_signatures(entries):
 
 
 def _tensors(entries):
-    """(name, dtype, shape) of tensors; those of similar layers share a row, `block_*_key (12)`."""
+    """Return a list of (name, dtype, shape), the rows of a table of tensors.
+
+    Three or more tensors whose names differ only in numbers share a row: `block_*_key (12)`.
+    """
     alike = {}
     for t in entries:
         alike.setdefault((re.sub(r"\d+", "*", t.name), t.dtype, format_shape(t.shape)), []).append(
@@ -81,7 +94,10 @@ def _tensors(entries):
 
 
 def format_ops(counts, columns=6):
-    """`ops (92): ADD 14, MUL 14, ...`, most frequent first, wrapped."""
+    """Return the counts of ops as text: `ops (92)`, `ADD 14, MUL 14, ...`, most frequent first.
+
+    `counts` is a dict from the type of an op to its count. A line shows `columns` types.
+    """
     if not counts:
         return ""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))

@@ -1,7 +1,8 @@
-"""LiteRT files on a GPU delegate: what it computes, and what it leaves to the CPU.
+"""Run LiteRT files on a GPU delegate, and list the operators that are left to the CPU.
 
-The delegate is the one of ai_edge_litert, WebGPU on top of Vulkan, and needs a driver. Without a
-GPU, Chromium's SwiftShader is one: on Debian and Ubuntu, `apt install chromium-common libvulkan1`.
+The delegate is that of ai_edge_litert, which uses WebGPU on top of Vulkan, and needs a Vulkan
+driver. Machines without a GPU can use a software driver, Chromium's SwiftShader. On Debian and
+Ubuntu, `apt install chromium-common libvulkan1` installs SwiftShader.
 """
 
 import ctypes.util
@@ -19,20 +20,21 @@ from keras_attention.export.checks import compiled_model
 from keras_attention.export.checks.compiled_model import Execution, Job
 from keras_attention.export.errors import ExportError
 
-# Where Debian's Chromium has its driver; the loader of Vulkan lies beside it.
+# The driver in Debian's Chromium package. The Vulkan loader is in the same folder.
 _SWIFTSHADER = pathlib.Path("/usr/lib/chromium/vk_swiftshader_icd.json")
-_NAMED_DRIVERS = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")  # either names drivers; the first is newer
+_DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")  # the first one is newer
 
 _MISSING = "No GPU delegate runs here: "
-_HOW = "On Debian and Ubuntu, `apt install chromium-common libvulkan1` brings a driver in software."
+_HOW = "On Debian and Ubuntu, `apt install chromium-common libvulkan1` installs a software driver."
 
 
 @dataclasses.dataclass(frozen=True)
 class Delegation(Execution):
-    """The result of a job on a GPU.
+    """The result of a job on a GPU delegate.
 
     Attributes:
-        on_gpu, on_cpu: int, operators of the file that each took; both 0 where none was refused.
+        on_gpu, on_cpu: int, the numbers of operators that run on the GPU and on the CPU. Both are 0
+            if the delegate supports all operators.
     """
 
     on_gpu: int = 0
@@ -40,43 +42,50 @@ class Delegation(Execution):
 
     @property
     def runtime(self):
-        """str, the name of the runtime for reports."""
+        """Return the name of the runtime in reports, which mentions the CPU if the CPU was used."""
         return "GPU delegate" if self.fully_accelerated else "GPU delegate and CPU"
 
 
 def is_available():
-    """Whether files can be run here; the first call starts a process, which takes a second."""
+    """Return whether files can run on a GPU delegate on this machine.
+
+    The first call starts a process, which takes a second.
+    """
     return _find_driver()[0] is not None
 
 
 def explain_missing():
-    """str, what is missing where `is_available()` is False; else None."""
+    """Return the reason why `is_available()` is False. Return None if it is True."""
     return _find_driver()[1]
 
 
 def run_signature(path, signature, batches):
-    """Runs a signature of the file at `path` on batches of fixed shape.
+    """Run a signature of a file on a GPU delegate.
+
+    Args:
+        path: path of the file, which must have fixed shapes.
+        signature: str, the name of the signature.
+        batches: iterable of dicts of arrays.
 
     Returns:
-        `Delegation`, without a failure.
+        A `Delegation`, with a dict of output arrays for each batch.
 
     Raises:
-        ExportError: if there is no driver, the file's shapes are free, or it does not run.
+        ExportError: the driver is missing, the file has dynamic shapes, or it does not run.
     """
-    (found,) = run_jobs([Job(path, signature, tuple(batches))])
-    if found.failure is not None:
-        raise ExportError(f"{path} does not run on a GPU delegate: {found.failure}")
-    return found
+    (delegation,) = run_jobs([Job(path, signature, tuple(batches))])
+    if delegation.failure is not None:
+        raise ExportError(f"{path} does not run on a GPU delegate: {delegation.failure}")
+    return delegation
 
 
 def run_jobs(jobs):
-    """Runs many jobs, and goes on after those that crash the process.
+    """Run a list of `Job`s on a GPU delegate, and return a list of `Delegation`s.
 
-    Returns:
-        A `Delegation` for each job; an error is its `failure`.
+    A `Job` is a file and the batches to run it on. A `Delegation` is the result of one job.
 
     Raises:
-        ExportError: if there is no driver.
+        ExportError: the driver is missing.
     """
     environment, missing = _find_driver()
     if environment is None:
@@ -86,28 +95,37 @@ def run_jobs(jobs):
 
 def _run_in_environment(jobs, environment):
     delegations = []
-    for found in compiled_model.run_jobs(jobs, "gpu", environment):
-        verdict = _read_verdict(found.log)
-        # The runtime's own verdict is yes, too, where some operators were refused.
-        fully = found.fully_accelerated and not verdict["refused"]
-        parts = found.outputs, fully, found.log, found.failure
+    for execution in compiled_model.run_jobs(jobs, "gpu", environment):
+        verdict = _read_verdict(execution.log)
+        # The runtime reports full acceleration even if some operators were refused.
+        fully = execution.fully_accelerated and not verdict["refused"]
+        parts = execution.outputs, fully, execution.log, execution.failure
         delegations.append(Delegation(*parts, **verdict))
     return delegations
 
 
 def _read_verdict(log):
-    """Return the delegate's words on the file's graphs, summed up: a dict."""
+    """Return the attributes of a `Delegation` that are in the log of the delegate, as a dict.
+
+    The keys are `refused`, `on_gpu` and `on_cpu`.
+    """
     refused, gpu, cpu = [], 0, 0
-    said = r"(?:(\d+) operations will run on the GPU, and the remaining|No .* and all) (\d+) op"
-    for part, some, rest in re.findall(rf"not supported by GPU delegate:\n(.*?){said}", log, re.S):
+    counts = r"(?:(\d+) operations will run on the GPU, and the remaining|No .* and all) (\d+) op"
+    pattern = rf"not supported by GPU delegate:\n(.*?){counts}"
+    for part, on_gpu, on_cpu in re.findall(pattern, log, re.S):
         refused += [line.strip().rstrip(":") for line in part.splitlines() if line.strip()]
-        gpu, cpu = gpu + int(some or 0), cpu + int(rest)
+        gpu, cpu = gpu + int(on_gpu or 0), cpu + int(on_cpu)
     return {"refused": tuple(dict.fromkeys(refused)), "on_gpu": gpu, "on_cpu": cpu}
 
 
 @functools.cache
 def _find_driver():
-    """(What to add to the environment, None), or (None, what is missing)."""
+    """Find a Vulkan driver that runs a test file.
+
+    Returns:
+        A tuple of the environment variables (a dict) that select the driver, and None. If there is
+        no driver, a tuple of None and the reason (a str).
+    """
     if importlib.util.find_spec("ai_edge_litert") is None:
         return (
             None,
@@ -119,29 +137,32 @@ def _find_driver():
         path.write_bytes(_make_probe())
         job = Job(path, "probe", ({"x": np.array([1.0, 2.0, 3.0, 4.0], "float32")},))
         for environment in _candidates():
-            (found,) = _run_in_environment([job], environment)
-            if found.fully_accelerated and np.array_equal(found.outputs[0]["y"], [2, 4, 6, 8]):
+            (probe,) = _run_in_environment([job], environment)
+            if probe.fully_accelerated and np.array_equal(probe.outputs[0]["y"], [2, 4, 6, 8]):
                 return environment, None
-            tried.append(found.failure or "the delegate leaves an addition to the CPU")
+            tried.append(probe.failure or "the delegate leaves an addition to the CPU")
     return None, f"{_MISSING}{'; '.join(dict.fromkeys(tried))}. {_HOW}"
 
 
 def _candidates():
-    """Environments to try: the drivers that were named, or the system's, and then Chromium's."""
+    """Yield dicts of environment variables that each select a Vulkan driver.
+
+    The first dict selects the driver of the user or the system, and the second dict SwiftShader.
+    """
     runtime = (
         {} if os.environ.get("XDG_RUNTIME_DIR") else {"XDG_RUNTIME_DIR": tempfile.gettempdir()}
     )
     yield runtime
-    if _SWIFTSHADER.exists() and not any(os.environ.get(name) for name in _NAMED_DRIVERS):
+    if _SWIFTSHADER.exists() and not any(os.environ.get(name) for name in _DRIVER_VARIABLES):
         loader = {}
         if ctypes.util.find_library("vulkan") is None:
             paths = [str(_SWIFTSHADER.parent), os.environ.get("LD_LIBRARY_PATH")]
             loader = {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths))}
-        yield {**runtime, **loader, **dict.fromkeys(_NAMED_DRIVERS, str(_SWIFTSHADER))}
+        yield {**runtime, **loader, **dict.fromkeys(_DRIVER_VARIABLES, str(_SWIFTSHADER))}
 
 
 def _make_probe():
-    """Return a LiteRT file that adds four numbers to themselves."""
+    """Return a LiteRT file (bytes) that doubles four numbers, to test whether a driver works."""
     schema = importlib.import_module("ai_edge_litert.schema_py_generated")
     x, y = (
         schema.TensorT(name=name, shape=np.array([4], "int32"), buffer=0, hasRank=True)

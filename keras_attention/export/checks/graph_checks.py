@@ -1,4 +1,4 @@
-"""Checks of a LiteRT file's graph: ops, axes, shapes, weights, and which runtimes take it."""
+"""Checks of the graph in a LiteRT file: ops, axes, shapes, weights and compatible runtimes."""
 
 import math
 
@@ -14,24 +14,30 @@ from keras_attention.export.memory import count_weight_bytes
 
 _VARIABLES = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE")
 _PRODUCTS = ("FULLY_CONNECTED", "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV")
-_MOST_AXES = 4  # GPU and NPU delegates have no layout for more
+_MOST_AXES = 4  # the maximum number of axes that GPU and NPU delegates support
 
-# Refused by ai_edge_litert's GPU delegate, as measured operator by operator in files of fixed
-# shapes (`graphs.gpu` rewrites what it can). `verify(..., runtime="gpu")` runs a file itself.
+# Operators that the GPU delegate of ai_edge_litert does not support. Each was tested in a file of
+# fixed shapes. `graphs.gpu` replaces some of them. `verify(..., runtime="gpu")` tests a file.
 _REFUSED_BY_GPU = (
     *("BROADCAST_TO", "GATHER_ND", "LOG_SOFTMAX", "SCATTER_ND", "UNSORTED_SEGMENT_SUM", "WHILE"),
 )
 
 _MARGIN = 1.1
-_SLACK = 64 * 1024  # bytes; in tiny models the parts that stay in float weigh more than 10 %
+_SLACK = 64 * 1024  # bytes, because in tiny models more than 10 % of the weights remain floats
 
 
 def check_ops(graph, model):
-    """Raises ExportError for ops that the stock runtime lacks; returns warnings.
+    """Check that the standard runtime and delegates support all ops of a file.
 
     Args:
-        graph: `flatbuffer.Flatbuffer`.
-        model: the model, to name the layers that ops came from.
+        graph: `flatbuffer.Flatbuffer`, the content of the file.
+        model: `keras.Model`, whose layers are named in errors and warnings.
+
+    Returns:
+        A list of warnings (str) about slow ops.
+
+    Raises:
+        ExportError: the graph has custom ops, variables, or tensors with too many axes.
     """
     if foreign := [op for op in graph.operators if op.custom]:
         raise make_op_error([find_culprit(op, model) for op in foreign])
@@ -46,11 +52,12 @@ def check_ops(graph, model):
 def _check_variables(graph, model):
     for op in graph.operators:
         if op.kind in _VARIABLES:
-            found = find_culprit(op, model)
+            culprit = find_culprit(op, model)
             raise ExportError(
-                f"The weights did not become constants: the file has {found}.",
-                op=found.op,
-                layer=found.layer,
+                f"The weights did not become constants. The file has {culprit}. Use only layers "
+                "whose weights are tracked by Keras.",
+                op=culprit.op,
+                layer=culprit.layer,
             )
 
 
@@ -58,17 +65,21 @@ def _check_axes(graph, model):
     for op in graph.operators:
         axes = max((len(t.shape) for t in (*op.inputs, *op.outputs)), default=0)
         if axes > _MOST_AXES:
-            found = find_culprit(op, model)
+            culprit = find_culprit(op, model)
             raise ExportError(
-                f"{found} works on {axes} axes; LiteRT's delegates know at most {_MOST_AXES}. "
-                + found.hint("Merge axes with ops.reshape."),
-                op=found.op,
-                layer=found.layer,
+                f"{culprit} works on {axes} axes. LiteRT's delegates support at most {_MOST_AXES}. "
+                + culprit.hint("Merge axes with ops.reshape."),
+                op=culprit.op,
+                layer=culprit.layer,
             )
 
 
 def check_static(graph, endpoints, model):
-    """Raises ExportError where all inputs are fixed and a tensor is not, as delegates need it."""
+    """Raise an ExportError if all inputs have fixed shapes, but another tensor does not.
+
+    `graph` is the `Flatbuffer` of the file, `endpoints` its functions, and `model` the Keras model,
+    whose layers are named. Delegates require fixed shapes for all tensors.
+    """
     if any(None in tensor.shape for endpoint in endpoints for tensor in endpoint.inputs):
         return
     for op in graph.operators:
@@ -77,16 +88,19 @@ def check_static(graph, endpoints, model):
 
 
 def check_int8(graph, model):
-    """Raises ExportError where a full int8 file computes in floats; returns warnings.
+    """Raise an ExportError if all matrix products in a full int8 file compute in floats.
 
-    The converter silently leaves an op in floats where it has no range of its output.
+    `graph` is the `Flatbuffer` of the file, and `model` the `keras.Model`. Otherwise return a list
+    of warnings, which has one warning if some products compute in floats. The converter silently
+    keeps an op in floats if the range of its output could not be measured.
     """
     products = [op for op in graph.operators if op.kind in _PRODUCTS] or graph.operators
     floats = [op for op in products if op.outputs and op.outputs[0].dtype != "int8"]
     if floats and len(floats) == len(products):
         raise ExportError(
-            "The converter found no range for the activations, and left them in floats: look for "
-            'NaN in calibration= and in the weights, or use "int8_weights", which needs no ranges.'
+            "The converter found no range for the activations, and left them in floats. Look for "
+            'NaN in calibration= and in the weights, or use quantization="int8_weights", which '
+            "needs no ranges."
         )
     if not floats or products is graph.operators:
         return []
@@ -97,60 +111,68 @@ def check_int8(graph, model):
 
 
 def check_weights(graph, model, quantization):
-    """Raises ExportError when weights are stored more than once; returns warnings.
+    """Raise an ExportError if weights are stored more than once.
 
-    Constants with as many elements as a weight count as weights. Other constants are tables that
-    the converter computed in advance (positions, masks); they are legitimate and not counted.
+    `graph` is the `Flatbuffer` of the file, `model` the `keras.Model`, and `quantization` a
+    `Quantization`. Otherwise return a list of warnings, which has one warning if only some weights
+    are quantized. Constants that have as many elements as a weight of the model count as weights.
+    Other constants, such as positions and masks, were computed by the converter and do not count.
     """
     sizes = {math.prod(weight.shape) for weight in model.weights}
     stored = sum(t.constant for t in graph.constants if t.elements in sizes)
     whole = count_weight_bytes(model)
     if stored > _MARGIN * whole + _SLACK:
         raise ExportError(
-            f"The file holds {format_size(stored)} of weights, and the model has "
-            f"{format_size(whole)}: some are stored more than once."
+            f"The file holds {format_size(stored)} of weights, but the model has "
+            f"{format_size(whole)}, so some weights are stored more than once. Please report this "
+            "model."
         )
     if stored > _MARGIN * quantization.weight_ratio * whole + _SLACK:
         left = f"{format_size(stored)} of {format_size(whole)}"
-        return [f"quantized in part only: {left} are left"]
+        return [f"only partly quantized: {left} are left"]
     return []
 
 
 def find_culprit(op, model):
-    """Return the `Culprit` of an operator: its kind and the layer that it came from."""
-    # The last op is named after the signature's output: its inputs then tell the layer.
+    """Return a `Culprit`: the type of an `Operator` in a file, and the layer that created it.
+
+    `op` is the operator, and `model` the `keras.Model` with the layer.
+    """
+    # The last op has the name of an output of the signature. Then its inputs name the layer.
     names = [op.name, *(tensor.name for tensor in op.inputs)]
     layers = filter(None, (find_layer(model, name) for name in names))
     return Culprit(op.kind.removeprefix("Flex"), next(layers, None))
 
 
 def find_minimum_runtime(graph):
-    """Return the oldest runtimes that run the file, as far as is known: dict, package -> version.
+    """Return a dict from the name of each runtime to the oldest known version that runs a file.
 
-    Measured with benchmarks/runtimes.py: tflite-runtime 2.14.0 runs what the converter says is for
-    2.9.0 and refuses what is for 2.17.0 (dense layers with an int8 scale for each row), and
-    ai-edge-litert runs both since 1.0.1, the oldest that was tried. That one crashes where an input
-    is a scalar, as `index` of `step` is; 1.1.0 does not. Rows of a float16 table, which files of
-    fixed shapes look up, are looked up since TensorFlow Lite 2.20.0 and ai-edge-litert 1.3.0; the
-    converter's note does not tell.
+    The versions were measured with benchmarks/runtimes.py:
+
+    - tflite-runtime 2.14.0 can run files that require 2.9.0, but not files that require 2.17.0
+      (dense layers with an int8 scale for each row).
+    - ai-edge-litert can run both since 1.0.1, the oldest tested version. But it crashes on scalar
+      inputs, such as `index` of `step`, before 1.1.0.
+    - Lookups of rows in a float16 table, in files of fixed shapes, require TensorFlow Lite 2.20.0
+      or ai-edge-litert 1.3.0. The converter does not record this in the file.
     """
     lookups = [op for op in graph.operators if op.kind == "GATHER" and op.inputs]
     if any(op.inputs[0].dtype == "float16" for op in lookups):
         return {"tensorflow_lite": "2.20.0", "ai_edge_litert": "1.3.0"}
     scalars = any(not t.shape for s in graph.signatures for t in s.inputs)
-    found = {"ai_edge_litert": "1.1.0" if scalars else "1.0.1"}
-    return {"tensorflow_lite": graph.runtime, **found} if graph.runtime else found
+    versions = {"ai_edge_litert": "1.1.0" if scalars else "1.0.1"}
+    return {"tensorflow_lite": graph.runtime, **versions} if graph.runtime else versions
 
 
 def list_gpu_objections(graph):
-    """Sentences on what a GPU delegate refuses in a graph, a tuple.
+    """Return a tuple of phrases about parts of a graph that a GPU delegate does not support.
 
-    TensorFlow's own analyzer calls every file compatible, so this reads the graph. It is advice:
-    delegates leave single ops to the CPU.
+    The phrases are only advice, because delegates leave individual ops to the CPU. (TensorFlow's
+    analyzer reports every file as compatible.)
     """
     kinds = {kind: [op for op in graph.operators if op.kind == kind] for kind in _REFUSED_BY_GPU}
     kinds["STRIDED_SLICE that drops or adds axes"] = [op for op in graph.operators if op.masked]
-    counts = [f"{words}: {len(found)}" for words, found in kinds.items() if found]
+    counts = [f"{name}: {len(ops)}" for name, ops in kinds.items() if ops]
     if any(None in t.shape for signature in graph.signatures for t in signature.inputs):
         counts.insert(0, "dynamic shapes: fix batch_size and sequence_length for a GPU")
     return tuple(counts)

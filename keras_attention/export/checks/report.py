@@ -1,4 +1,4 @@
-"""Reports of exports: names, shapes, ops, size and measured parity of a file."""
+"""The report of an export: names, shapes, ops, size and measured parity of a file."""
 
 import dataclasses
 import json
@@ -16,7 +16,7 @@ from keras_attention.files.io import read_json
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """An input or output of a signature; None in `shape` is an axis of any size."""
+    """An input or output of a signature. None in `shape` is a dynamic axis."""
 
     name: str
     shape: tuple
@@ -25,7 +25,7 @@ class Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """A function of a file, from named inputs to named outputs."""
+    """A function in a model file, from named inputs to named outputs."""
 
     name: str
     inputs: tuple[Tensor, ...]
@@ -34,13 +34,17 @@ class Signature:
 
 @dataclasses.dataclass(frozen=True)
 class Parity:
-    """How far one output of a file was from the model's, on one batch, in one runtime.
+    """The difference between an output of a file and of the model, for one batch in one runtime.
 
-    `argmax_agreement` is the share of positions whose largest entry is the same, padding left
-    out; `cosine` the mean cosine of its vectors with the model's. An output has the one or the
-    other: scores of classes are judged by their largest entry, and vectors (embeddings, hidden
-    states) by their direction. The name of an output decides which it is (`logits`, `embedding`),
-    or its size: see `parity.is_vector`. Both are None where there is no axis to judge along.
+    Attributes:
+        signature, output, runtime: str, their names.
+        batch: str, the names and shapes of the inputs.
+        max_abs_error: float, the largest absolute difference.
+        argmax_agreement: float, for class scores: the share of positions (without padding) where
+            the argmax is the same. None for other outputs.
+        cosine: float, for vectors (embeddings, hidden states): the mean cosine between the vectors
+            of the file and of the model. None for other outputs. `parity.is_vector` distinguishes
+            class scores and vectors.
     """
 
     signature: str
@@ -54,7 +58,13 @@ class Parity:
 
 @dataclasses.dataclass(frozen=True)
 class Runtime:
-    """A runtime and a file: whether it `ran` there, and how, or why not."""
+    """The result of running a file in one runtime, such as a GPU delegate.
+
+    Attributes:
+        name: str, the name of the runtime.
+        ran: bool, whether the file ran.
+        note: str, details of the result, or the reason why the file did not run.
+    """
 
     name: str
     ran: bool
@@ -66,12 +76,13 @@ class Runtime:
 
 @dataclasses.dataclass(frozen=True)
 class Drift:
-    """How far a file that decodes is from the model, both reading the same real text.
+    """The difference between a file that generates text and its model on the same text.
 
     Attributes:
-        tokens: how many tokens were compared at each position.
-        argmax_agreement: the share of them after which both choose the same next token.
-        max_abs_error: the largest difference of a logit, at each position.
+        tokens: tuple of int, the number of tokens that were compared at each position.
+        argmax_agreement: tuple of float, the share of these tokens after which both predict the
+            same next token.
+        max_abs_error: tuple of float, the largest difference between logits at each position.
     """
 
     tokens: tuple[int, ...]
@@ -80,7 +91,7 @@ class Drift:
 
     @property
     def agreement(self):
-        """The share over all positions."""
+        """Return the share of all tokens after which both predict the same next token."""
         pairs = zip(self.tokens, self.argmax_agreement, strict=True)
         return sum(count * share for count, share in pairs) / max(1, sum(self.tokens))
 
@@ -95,30 +106,32 @@ class Drift:
 
 @dataclasses.dataclass(frozen=True)
 class ExportReport:
-    """The result of an export; `print(report)` shows it, `save` and `load` keep it as JSON.
+    """The result of an export. `print` shows it as text, and `save` and `load` store it as JSON.
 
     Attributes:
-        path: str, the file or folder written.
+        path: str, the path of the exported file or folder.
         format: `"saved_model"` or `"litert"`.
-        model: str, the model's name.
-        signatures: the functions in the file, with names, shapes and dtypes.
-        ops: dict, kind of op -> how often it occurs.
-        size: int, bytes on disk.
-        weights_bytes: int, bytes of the model's weights as float32.
-        parity: measured differences from the model, per output, batch and runtime.
-        checks: what the file passed, in words.
+        model: str, the name of the model.
+        signatures: tuple of `Signature`, the functions in the file.
+        ops: dict from the type of an op to its count.
+        size: int, the number of bytes on disk.
+        weights_bytes: int, the size of the weights of the model as float32, in bytes.
+        parity: tuple of `Parity`, for each output, batch and runtime.
+        checks: tuple of str, the checks that the file passed.
         quantization: None, `"float16"`, `"int8_weights"` or `"int8"`.
-        mask_constant: float, the number that masks add to scores in this file.
-        gpu: what GPU delegates refuse in the file (LiteRT); empty when nothing was found.
-        warnings: weaknesses that are no reason to refuse the file.
-        versions: dict, package -> version that wrote the file.
-        sha256: str, of the file; of all names and contents for a folder.
-        generation: dict, of a file that generates: its special ids, its lengths, and what its
-            cache holds; else None.
-        drift: `Drift` on the examples that were given (LiteRT), or None.
-        compatible_with: the runtimes that were asked for, as in `to_litert` (LiteRT).
-        runtimes: a `Runtime` for each that is known, whether the file ran in it or not (LiteRT).
-        minimum_runtime: dict, package -> the oldest version that runs the file (LiteRT), or None.
+        mask_constant: float, the value that masks add to attention scores in this file.
+        gpu: tuple of str, the operators that GPU delegates do not support. Empty for a SavedModel.
+        warnings: tuple of str, problems that did not prevent the export.
+        versions: dict from the name of a package to the version that the export used.
+        sha256: str, the digest of the file, or of all file names and contents in the folder.
+        generation: dict that describes generation: special ids, lengths and cache. None if the
+            model does not generate text.
+        drift: `Drift` on the user's examples, for LiteRT files that generate text, else None.
+        compatible_with: tuple of str, the runtimes that the user requested. Empty for a SavedModel.
+        runtimes: tuple with a `Runtime` for every known runtime, whether or not the file ran in it.
+            Empty for a SavedModel.
+        minimum_runtime: dict from the name of a package to the oldest version that can run the
+            LiteRT file. None for a SavedModel.
     """
 
     path: str
@@ -144,37 +157,43 @@ class ExportReport:
 
     @property
     def max_abs_error(self):
-        """The largest difference from the model over all outputs, batches and runtimes."""
+        """Return the largest absolute error over all outputs, batches and runtimes."""
         return max(parity.max_abs_error for parity in self.parity)
 
     @property
     def argmax_agreement(self):
-        """The smallest argmax agreement over all outputs, batches and runtimes, or None."""
+        """Return the lowest argmax agreement over all class scores, batches and runtimes.
+
+        Return None if the model has no class scores.
+        """
         shares = [p.argmax_agreement for p in self.parity if p.argmax_agreement is not None]
         return min(shares, default=None)
 
     @property
     def cosine(self):
-        """The smallest mean cosine over all outputs that are vectors, batches and runtimes."""
+        """Return the lowest mean cosine over all vectors, batches and runtimes.
+
+        Return None if the model has no outputs that are vectors.
+        """
         return min((p.cosine for p in self.parity if p.cosine is not None), default=None)
 
     def as_dict(self):
-        """Return the report as plain dicts, tuples, numbers and strings."""
+        """Return the report as nested dicts and tuples of numbers and strings."""
         return dataclasses.asdict(self)
 
     def save(self, path):
-        """Writes the report as JSON. (The manifest beside the file holds it, too.)"""
+        """Write the report to a JSON file. (`manifest.json` contains the same report.)"""
         pathlib.Path(path).write_text(json.dumps(self.as_dict(), indent=2) + "\n", "utf-8")
 
     @classmethod
     def from_dict(cls, values):
-        """Return the report that `as_dict` gave, also after a trip through JSON."""
+        """Make a report from a dict of `as_dict`, or from such a dict that was stored as JSON."""
         signatures = (
             Signature(s["name"], _tensors(s["inputs"]), _tensors(s["outputs"]))
             for s in values["signatures"]
         )
         lists = {key: tuple(values[key]) for key in ("checks", "gpu", "warnings")}
-        lists["compatible_with"] = tuple(values.get("compatible_with", ()))  # older files lack it
+        lists["compatible_with"] = tuple(values.get("compatible_with", ()))  # missing in old files
         lists["runtimes"] = tuple(Runtime(**entry) for entry in values.get("runtimes", ()))
         parity = tuple(Parity(**p) for p in values["parity"])
         drift = values.get("drift")
@@ -184,12 +203,14 @@ class ExportReport:
 
     @classmethod
     def load(cls, path):
-        """Reads what `save` wrote; a ValueError where that is no report."""
+        """Read a report from a JSON file that `save` wrote. Raise a ValueError for other files."""
         values = read_json(path)
         try:
             return cls.from_dict(values)
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{path} is no report that `save` wrote: {error!r}.") from error
+            raise ValueError(
+                f"{path} is not a report of an export: {error!r}. Pass a file that `save` wrote."
+            ) from error
 
     def __str__(self):
         head = f"{self.path}: {self.format}, {format_size(self.size)}"
@@ -206,7 +227,7 @@ class ExportReport:
             format_bullets(
                 "runs from", [" ".join(x) for x in (self.minimum_runtime or {}).items()]
             ),
-            format_bullets("a GPU delegate would object to", self.gpu),
+            format_bullets("refused by a GPU delegate", self.gpu),
             format_bullets("warnings", self.warnings),
             f"sha256 {self.sha256}",
         ]
@@ -218,7 +239,7 @@ def _tensors(values):
 
 
 def _parity_table(parity):
-    """One row per output and runtime: the worst over the batches."""
+    """Format a table with a row for each output and runtime, with the worst of all batches."""
     several = len({entry.signature for entry in parity}) > 1
     groups = {}
     for entry in parity:
@@ -230,8 +251,8 @@ def _parity_table(parity):
 
 
 def _worst(group):
-    found = [f"{max(p.max_abs_error for p in group):.1e}"]
+    cells = [f"{max(p.max_abs_error for p in group):.1e}"]
     for numbers in ([p.argmax_agreement for p in group], [p.cosine for p in group]):
-        known = [number for number in numbers if number is not None]
-        found.append(f"{min(known):.4f}" if known else "-")
-    return found
+        measured = [number for number in numbers if number is not None]
+        cells.append(f"{min(measured):.4f}" if measured else "-")
+    return cells

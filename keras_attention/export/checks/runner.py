@@ -1,4 +1,4 @@
-"""Model files of any format as functions: a dict of arrays in, a dict of arrays out."""
+"""Load model files of any format as functions from a dict of arrays to a dict of arrays."""
 
 import collections.abc
 import contextlib
@@ -18,40 +18,47 @@ from keras_attention.files.manifest import check_unchanged
 
 
 def find_format(path):
-    """`"keras"`, `"saved_model"` or `"litert"`, by content; anything else is a ValueError."""
+    """Return the format of a model file: `"keras"`, `"saved_model"` or `"litert"`.
+
+    The format is detected from the content, not from the name.
+
+    Raises:
+        ValueError: the file or folder is not a model.
+        FileNotFoundError: the file or folder does not exist.
+    """
     path = pathlib.Path(path)
     if not path.exists():
-        raise FileNotFoundError(f"There is no file or folder {path}.")
+        raise FileNotFoundError(f"The file or folder {path} does not exist. Check the path.")
     if path.is_dir():
         if (path / "saved_model.pb").is_file():
             return "saved_model"
-    elif _starts_as_flatbuffer(path):
+    elif _read_start(path) == b"TFL3":
         return "litert"
     elif zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             if "config.json" in archive.namelist():
                 return "keras"
     raise ValueError(
-        f"{path} is no model: expected a .keras file, a SavedModel folder (one that holds "
-        "saved_model.pb) or a .tflite file."
+        f"{path} is not a model. Expected a .keras file, a .tflite file, or a SavedModel folder "
+        "(with saved_model.pb)."
     )
 
 
-def _starts_as_flatbuffer(path):
+def _read_start(path):
     with open(path, "rb") as file:
-        return file.read(8)[4:] == b"TFL3"
+        return file.read(8)[4:]
 
 
 def load_keras_model(path):
-    """The model in a `.keras` file, for inference; one that cannot be loaded is a ValueError."""
-    load_model = keras.saving.load_model  # raises ImportError without Keras
+    """Return the model in a `.keras` file, for inference. Raise a ValueError if loading fails."""
+    load_model = keras.saving.load_model  # raises an ImportError without Keras
     try:
         return load_model(path, compile=False)
     except Exception as error:
         if name := _find_unknown_class(error):
             raise ValueError(
-                f"{path} holds an object of the class {name}, which is not known: import the "
-                "module that registers it, and load the file in Python."
+                f"{path} contains an object of the unknown class {name}. Import the module that "
+                "registers it, and load the file in Python."
             ) from error
         reason = str(error).strip().splitlines()
         raise ValueError(
@@ -61,32 +68,33 @@ def load_keras_model(path):
 
 
 def _find_unknown_class(error):
-    """The name of the class that Keras does not know, where an error or its cause is about that."""
+    """Return the name of the class if a Keras error is about an unknown class, or else None."""
     while error is not None:
-        if found := re.search(r"Could not locate class '(\w+)'", str(error)):
-            return found.group(1)
+        if match := re.search(r"Could not locate class '(\w+)'", str(error)):
+            return match.group(1)
         error = error.__cause__ or error.__context__
     return None
 
 
 def load(path, signature=None):
-    """A function that runs the model in `path`, a `.keras` file, a SavedModel or a `.tflite`.
+    """Load a model file as a function.
 
-    A SavedModel is run by TensorFlow and a `.tflite` by the stock LiteRT runtime, which is
-    resized to the shapes it is given; neither imports Keras to do so.
+    A SavedModel runs in TensorFlow. A `.tflite` file runs in the standard LiteRT interpreter, which
+    is resized to the shapes of the inputs. Neither imports Keras.
 
     Args:
-        path: the file or folder.
-        signature: str, which function to run; by default `serving_default`, or the only one.
+        path: path of a `.keras` file, a SavedModel folder or a `.tflite` file.
+        signature: str, the signature to run. None selects the only signature, or
+            `serving_default` if there are several.
 
     Returns:
-        A callable, dict of arrays -> dict of numpy arrays, with `inputs` (name -> dtype) and
-        `outputs` (names) as attributes. A ValueError says which input is missing or unknown, has
-        another shape than the file takes, or numbers that its dtype cannot hold (ids with a
-        fraction, or too large), and what the file could not be run on.
+        A function from a dict of arrays to a dict of NumPy arrays. Its attribute `inputs` is a dict
+        from the name of each input to its dtype, and `outputs` is a list of names. The function
+        raises a ValueError if an input is missing or unknown, has a wrong shape, or has values that
+        its dtype cannot represent (such as fractional ids).
 
     Raises:
-        ValueError: if `path` is no model, is damaged, or is not what its manifest says.
+        ValueError: `path` is not a model, is damaged, or differs from its manifest.
     """
     path = pathlib.Path(path)
     check_unchanged(path)
@@ -95,11 +103,11 @@ def load(path, signature=None):
 
 
 class Runner:
-    """A model file as a function; its inputs are checked by name, shape and dtype."""
+    """Base class of functions that run a model file on a dict of arrays, and check the arrays."""
 
-    inputs: dict
-    shapes: dict  # of the inputs, None where any size is taken
-    outputs: list
+    inputs: dict  # from the name of each input to its dtype
+    shapes: dict  # from the name of each input to its shape, with None for dynamic axes
+    outputs: list  # names
 
     def __repr__(self):
         inputs = ", ".join(f"{name} {format_shape(self.shapes[name])}" for name in self.inputs)
@@ -108,13 +116,13 @@ class Runner:
     def __call__(self, inputs):
         if not isinstance(inputs, collections.abc.Mapping):
             raise ValueError(
-                f"{self.path} takes a dict of the inputs {', '.join(self.inputs)}; received "
-                f"{type(inputs).__name__}."
+                f"{self.path} takes a dict of the inputs {', '.join(self.inputs)}. It received "
+                f"{type(inputs).__name__}. Pass {{name: array}}."
             )
         if set(inputs) != set(self.inputs):
             raise ValueError(
-                f"{self.path} takes the inputs {', '.join(self.inputs)}; "
-                f"received {', '.join(map(str, inputs)) or 'none'}."
+                f"{self.path} takes the inputs {', '.join(self.inputs)}. It received "
+                f"{', '.join(map(str, inputs)) or 'none'}. Pass exactly these inputs."
             )
         arrays = {name: self._array(name, inputs[name]) for name in self.inputs}
         try:
@@ -122,33 +130,41 @@ class Runner:
         except Exception as error:
             raise ValueError(
                 f"{self.path} cannot be run on {batches.describe_batch(arrays)}: "
-                f"{first_line(error)}"
+                f"{first_line(error)} Check the shapes and values."
             ) from error
 
     def _array(self, name, values):
-        """Return the values of an input as an array that the file takes."""
-        wanted, shape = self.inputs[name], self.shapes[name]
-        is_text = wanted == "string" or np.dtype(wanted).kind in "SOU"
+        """Convert the values of an input to an array, and check that the array fits the file."""
+        expected, shape = self.inputs[name], self.shapes[name]
+        is_text = expected == "string" or np.dtype(expected).kind in "SOU"
         try:
             array = np.asarray(values)
         except ValueError as error:  # rows of different lengths
-            raise ValueError(f"{self.path} takes an array for {name}: {error}.") from error
+            raise ValueError(
+                f"{self.path} takes an array for {name}: {error}. Pad the rows to one length."
+            ) from error
         axes = zip(shape, array.shape, strict=False)
         fits = len(shape) == array.ndim and all(size in (None, real) for size, real in axes)
         if not fits or 0 in array.shape:
             raise ValueError(
-                f"{self.path} takes {name} of shape {format_shape(shape)}; received {array.shape}."
+                f"{self.path} takes {name} of shape {format_shape(shape)}. It received "
+                f"{array.shape}. Cut or pad the input."
             )
         if is_text:
-            return array if wanted == "string" else array.astype(wanted, copy=False)
-        dtype = np.dtype(wanted).name
+            return array if expected == "string" else array.astype(expected, copy=False)
+        dtype = np.dtype(expected).name
         try:
             return batches.cast_exactly(array, dtype)
         except ValueError as error:
-            raise ValueError(f"{self.path} takes {dtype} for {name}; received {error}.") from error
+            raise ValueError(
+                f"{self.path} takes {dtype} for {name}. It received {error}. Convert the input."
+            ) from error
 
     def choose_signature(self, names, signature):
-        """The name of the signature asked for; by default `serving_default`, or the only one."""
+        """Return the name of the signature to run, or raise a ValueError if it is not in `names`.
+
+        If `signature` is None, return the only name, or `serving_default` if there are several.
+        """
         signature = signature or ("serving_default" if len(names) > 1 else next(iter(names), None))
         if signature not in names:
             raise ValueError(
@@ -158,7 +174,7 @@ class Runner:
 
 
 class Keras(Runner):
-    """A `.keras` file, or a `model` in memory, which `path` names in errors."""
+    """Runs a `.keras` file, or the Keras model `model`, whose `path` is a name for errors."""
 
     def __init__(self, path, signature=None, *, model=None):
         from keras_attention.export import endpoint
@@ -198,14 +214,17 @@ class SavedModel(Runner):
 
 
 class LiteRT(Runner):
-    """A `.tflite` in the stock runtime; `xnnpack=False` runs the reference kernels instead."""
+    """Runs a `.tflite` file in the LiteRT interpreter.
+
+    `xnnpack=False` uses the runtime's simple reference kernels instead of its fast CPU kernels.
+    """
 
     def __init__(self, path, signature=None, *, xnnpack=True):
         litert = backend.import_litert()
         kinds = litert.OpResolverType
         kind = kinds.AUTO if xnnpack else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
         self.path, self.xnnpack = path, xnnpack
-        flatbuffer.read_graph(path)  # refuses a graph that would crash the process
+        flatbuffer.read_graph(path)  # raises an error for a graph that would crash the process
         try:
             with backend.hide_stderr():
                 self.interpreter = litert.Interpreter(
@@ -231,6 +250,6 @@ class LiteRT(Runner):
     def run(self, arrays):
         with self.quiet():
             outputs = dict(self.function(**arrays))
-        # It logs in its first call only, and hiding that takes longer than a small model.
+        # Only the first call logs messages. Hiding them takes longer than running a small model.
         self.quiet = contextlib.nullcontext
         return outputs

@@ -1,1 +1,1 @@
-"""Models that generate, as files: `encode`, `step`, `generate`, `beam` over one copy of weights."""
+"""Export of models that generate text, with the signatures `encode`, `step`, `generate`, `beam`."""

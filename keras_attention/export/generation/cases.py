@@ -1,4 +1,4 @@
-"""The cases that the endpoints of a model that generates are checked on."""
+"""The test cases for the endpoints of a model that generates text."""
 
 import dataclasses
 
@@ -10,20 +10,29 @@ from keras_attention.export.generation.endpoints import UNIFORM
 from keras_attention.export.generation.reference import SequenceScore
 from keras_attention.export.generation.step_reader import INDEX, START, TOKENS
 
-LENGTH = 7  # of prompts that are made up
+LENGTH = 7  # number of tokens in random prompts
 
 
 class CaseMaker:
-    """Makes cases for the endpoints of a `GenerationPlan`, from its examples or made up."""
+    """Makes test cases for the endpoints of a `GenerationPlan`.
+
+    The sources of an encoder-decoder come from the examples of the plan, if there are any. Other
+    inputs are random.
+    """
 
     def __init__(self, plan, endpoints):
         self.plan, self.decoder = plan, plan.decoder
         self.points = {point.name: point for point in endpoints}
         self.random = np.random.default_rng(0)
-        self._kept = set(self.points["step"].cache)
+        self._cache_names = set(self.points["step"].cache)
 
     def make_all(self):
-        """dict, name of an endpoint -> its cases; and notes on what could not be checked."""
+        """Make all test cases.
+
+        Returns:
+            A dict from the name of each endpoint to a list of `Case`, and a list of notes about
+            batches that could not be checked.
+        """
         made = {name: [] for name in self.points}
         notes = []
         if "encode" in self.points:
@@ -35,7 +44,7 @@ class CaseMaker:
         return made, notes
 
     def _list_batch_sizes(self):
-        """Batch sizes to check: the one that is fixed, or two."""
+        """Return a list of the batch sizes to check: the fixed batch size, or else 1 and 3."""
         fixed = self.points["step"].inputs[0].shape[0]
         return [fixed] if fixed else [1, 3]
 
@@ -49,7 +58,11 @@ class CaseMaker:
         return [dataclasses.replace(case, cache=cache) for case in cases], notes
 
     def _follow_text(self, made, rows):
-        """Cases of a text that is read through the cache: a prompt, then new tokens."""
+        """Make cases that read a prompt and then new tokens with the cache, as an app does.
+
+        The cases are added to the lists in `made`, a dict from the name of each endpoint to its
+        list of `Case`. `rows` is the batch size.
+        """
         tokens, start = self._draw_prompt(rows)
         cache = self._make_cache(rows, made)
         index = 0
@@ -64,7 +77,11 @@ class CaseMaker:
             index += length
 
     def _list_pieces(self, prompt):
-        """(endpoint, number of tokens) of a walk, as many as there is room for."""
+        """Return a list of (name of the endpoint, number of tokens) for each call of a test.
+
+        The first call reads a whole prompt of `prompt` tokens, unless the file reads single tokens.
+        All tokens fit into the cache.
+        """
         if "prefill" in self.points:
             pieces = [("prefill", prompt), ("step", 1), ("step", 1)]
         elif self.points["step"].inputs[0].shape[1] == 1:
@@ -75,7 +92,12 @@ class CaseMaker:
         return [p for p, end in zip(pieces, ends, strict=True) if end <= self.plan.max_length]
 
     def _draw_prompt(self, rows):
-        """Prompts (B, T) with padding on the left of the first of several, and where they begin."""
+        """Return random prompts (B, T). The first of several prompts has left padding.
+
+        Returns:
+            The prompts, and an array (B,) with the position of the first token of each prompt. The
+            array is None for an encoder-decoder.
+        """
         if self.decoder.has_source:
             return self._draw((rows, 1)), None
         fixed = self.points.get("prefill", self.points["step"]).inputs[0].shape[1]
@@ -90,12 +112,17 @@ class CaseMaker:
         return draw_ids(self.random, size, shape, padding)
 
     def _make_cache(self, rows, made):
-        """Return a cache before the first token: what `encode` gives, and zeros."""
+        """Return the initial cache, a dict of arrays: the outputs of `encode`, and zeros.
+
+        `rows` is the batch size. `made` is a dict from the name of each endpoint to its list of
+        `Case`, with those of `encode`.
+        """
         encoded = {}
         if "encode" in self.points:
             sizes = [len(next(iter(case.inputs.values()))) for case in made["encode"]]
             encoded = made["encode"][sizes.index(rows)].outputs
-        zeros = [t for t in self.points["step"].inputs if t.name in self._kept - encoded.keys()]
+        names = self._cache_names - encoded.keys()
+        zeros = [t for t in self.points["step"].inputs if t.name in names]
         return encoded | {t.name: np.zeros((rows, *t.shape[1:]), t.dtype) for t in zeros}
 
     def _make_loop_case(self, name, rows):
@@ -114,7 +141,10 @@ class CaseMaker:
         return Case(inputs, {}, score=score)
 
     def _draw_short_prompt(self, rows):
-        """Prompts short enough for all new tokens to have a place, and where they begin."""
+        """Return random prompts that leave room for all new tokens in the cache.
+
+        The result has the form of that of `_draw_prompt`.
+        """
         tokens, start = self._draw_prompt(rows)
         if "prefill" in self.points:
             return tokens, start

@@ -1,8 +1,8 @@
-"""The drift of a quantized decoder from its model on real text, position by position.
+"""Measure how a quantized decoder differs from its model on real text, at each position.
 
-Free-running comparisons say little: after the first token that differs, two texts have nothing to
-do with one another. Teacher-forced, both read the same tokens, the file through its cache, and the
-next token that each would choose is compared.
+Two generated sequences cannot be compared after the first token that differs. So both the file
+(with its cache) and the model read the same tokens (teacher forcing), and the next tokens that both
+predict are compared.
 """
 
 import numpy as np
@@ -12,39 +12,44 @@ from keras_attention.export.errors import ExportError
 from keras_attention.export.generation.reference import compute_logits, split_batch
 from keras_attention.export.generation.step_reader import StepReader
 
-LONGEST = 256  # positions; a report is no evaluation
+LONGEST = 256  # maximum number of positions that are compared
 
 
 def measure_drift(path, plan, quantization):
-    """Return the `Drift` of the LiteRT file at `path` on the examples of `plan`.
+    """Measure how a LiteRT file differs from its model on the user's examples, and check it.
 
     Args:
-        plan: `GenerationPlan`, or None.
-        quantization: `Quantization`.
+        path: path of the file.
+        plan: `GenerationPlan`, which contains the examples. None if the model does not generate
+            text.
+        quantization: `Quantization`, which contains the required agreement.
 
     Returns:
-        `Drift`, or None where there are no examples.
+        A `Drift`, or None if the plan has no examples.
 
     Raises:
-        ExportError: where a quantized file would too often go on with another token. One token
-            alone is no measure: of six, which is what two sounds of noise give, it is a sixth.
+        ExportError: a quantized file predicts other tokens than the model too often. A single
+            different token is accepted, because examples may be very short.
     """
     if plan is None or not plan.examples:
         return None
     drift = compare_texts(path, plan)
     least = quantization.agreement
-    others = round(sum(drift.tokens) * (1.0 - drift.agreement))
-    if least is not None and drift.agreement < least and others > 1:
+    differing = round(sum(drift.tokens) * (1.0 - drift.agreement))
+    if least is not None and drift.agreement < least and differing > 1:
         raise ExportError(
-            "The quantized file writes other texts than the model: after the same tokens of the "
-            f"examples it goes on alike in {drift.agreement:.3f} of the positions; {least} is the "
-            "least allowed."
+            "The quantized file generates other text than the model. After the same tokens, both "
+            f"choose the same next token in {drift.agreement:.3f} of the positions. Required is "
+            f"{least}. Use another quantization."
         )
     return drift
 
 
 def compare_texts(path, plan):
-    """Return the `Drift` of a file on all examples of `plan`."""
+    """Return the `Drift`, the difference of a LiteRT file from its model on all examples of a plan.
+
+    `path` is the path of the file. `plan` is a `GenerationPlan`, with the model and the examples.
+    """
     decoder, padding = plan.decoder, plan.padding.id
     reader = StepReader(path, decoder.has_source)
     length = min(LONGEST, plan.max_length)
@@ -63,9 +68,9 @@ def compare_texts(path, plan):
                 counted[i] += real.sum()
                 same[i] += (logits.argmax(-1) == own.argmax(-1))[real].sum()
                 error[i] = max(error[i], np.abs(logits - own).max(-1)[real].max(initial=0.0))
-    kept = counted > 0
+    used = counted > 0
     return Drift(
-        tokens=tuple(counted[kept].tolist()),
-        argmax_agreement=tuple((same[kept] / counted[kept]).tolist()),
-        max_abs_error=tuple(error[kept].tolist()),
+        tokens=tuple(counted[used].tolist()),
+        argmax_agreement=tuple((same[used] / counted[used]).tolist()),
+        max_abs_error=tuple(error[used].tolist()),
     )

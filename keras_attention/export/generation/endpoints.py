@@ -1,7 +1,7 @@
-"""The endpoints of a model that generates, as functions of named tensors.
+"""The endpoints of a model that generates text, as functions of named tensors.
 
-`encode` reads a source, `step` takes new tokens (of a prompt, or the last one) with the cache of
-those before, `generate` and `beam` are whole loops. All call one `Decoder`.
+`encode` reads a source. `step` reads new tokens, with the key-value cache of earlier tokens.
+`generate` and `beam` generate whole sequences in a loop. All functions call the same `Decoder`.
 """
 
 import dataclasses
@@ -27,10 +27,11 @@ UNIFORM = "uniform"
 
 
 def make_endpoints(plan):
-    """All endpoints of a `GenerationPlan`, a list in the order in which they are called.
+    """Return a list of all `Endpoint`s of a `GenerationPlan`, in the order of their calls.
 
-    A fixed length is that of sources, or of the prompts of a language model: `prefill` then takes
-    as many tokens, and `step` one.
+    For an encoder-decoder, a fixed `sequence_length` is the length of sources. For a language
+    model, it is the number of prompt tokens that `prefill` reads, while `step` reads one token. An
+    `Endpoint` is an exported function. `plan` has the model and the checked export settings.
     """
     encode, layout = _make_encode(plan)
     length = plan.sequence_length
@@ -43,16 +44,20 @@ def make_endpoints(plan):
 
 
 def _make_encode(plan):
-    """The endpoint (None for a language model), and the shapes of the cache, known as they are.
+    """Return the endpoint `encode` (None for a language model), and the shapes of the cache.
 
-    Its outputs are the entries that depend on the source. One that is always zeros is left out
-    where the caller knows its shape: runtimes lose outputs that are constants.
+    The shapes are a dict from the name of a cache entry to (shape without the batch, dtype). The
+    outputs of the endpoint are the entries of the cache that depend on the source. An entry that is
+    always zero is left out if its shape is fixed, because runtimes lose constant outputs.
     """
     decoder = plan.decoder
     layout = decoder.cache_shapes(plan.max_length)
     if not decoder.has_source:
         return None, layout
-    plain = make_endpoint(decoder.encoder, plan.batch_size, plan.sequence_length)
+    # `sequence_length` also applies to the decoder. The inputs of an image encoder have no length.
+    has_free_axis = any(None in x.shape[1:] for x in decoder.encoder.inputs)
+    length = plan.sequence_length if has_free_axis else None
+    plain = make_endpoint(decoder.encoder, plan.batch_size, length)
 
     def call(tensors):
         source = pack_inputs(decoder.encoder, tensors)
@@ -61,41 +66,47 @@ def _make_encode(plan):
         return as_signature({name: cache[name] for name in encode.outputs})
 
     encode = dataclasses.replace(plain, name="encode", outputs=tuple(layout), call=call)
-    tf = backend.import_tensorflow()  # traced, its shapes are known as far as inputs decide them
+    tf = backend.import_tensorflow()  # the trace has all shapes that follow from the inputs
     specs = {t.name: tf.TensorSpec(t.shape, t.dtype) for t in encode.inputs}
     traced = tf.function(call, autograph=False).get_concrete_function(specs)
     for name, x in traced.structured_outputs.items():
         axes = zip(layout[name][0], x.shape[1:], strict=True)
-        shape = tuple(known if axis is None else axis for axis, known in axes)
+        shape = tuple(size if axis is None else axis for axis, size in axes)
         layout[name] = shape, layout[name][1]
     zeros = _find_zeros(decoder, encode, traced)
-    given = tuple(n for n, (shape, _) in layout.items() if n not in zeros or None in shape)
-    encode = dataclasses.replace(encode, outputs=given, cache=given)
+    outputs = tuple(n for n, (shape, _) in layout.items() if n not in zeros or None in shape)
+    encode = dataclasses.replace(encode, outputs=outputs, cache=outputs)
     return encode, layout
 
 
 def _find_zeros(decoder, endpoint, traced):
-    """Return the names of outputs that are zeros whatever the inputs are."""
+    """Return a set with the names of outputs of an `Endpoint` that are zero for all inputs.
+
+    `traced` is the TensorFlow function that the endpoint was traced to.
+    """
     inputs = set(map(id, traced.inputs)) - set(map(id, traced.captured_inputs))
     inputs = {x.op for x in traced.inputs if id(x) in inputs}
     constant = [n for n, x in traced.structured_outputs.items() if not _depends_on(x.op, inputs)]
     if not constant:
         return set()
-    found = run_model(endpoint, make_batches(decoder.encoder, endpoint)[0])
-    return {name for name in constant if not found[name].any()}
+    outputs = run_model(endpoint, make_batches(decoder.encoder, endpoint)[0])
+    return {name for name in constant if not outputs[name].any()}
 
 
-_SHAPES_ALONE = {"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike"}
+_SHAPE_OPS = {"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike"}
 
 
 def _depends_on(op, inputs):
-    """Whether an op of a graph computes with the numbers of `inputs`, not with their shapes."""
+    """Return whether a result depends on the values of inputs, and not only on their shapes.
+
+    `op` is the TensorFlow op of the result, and `inputs` is a set of placeholder ops.
+    """
     waiting, seen = [op], set()
     while waiting:
         op = waiting.pop()
         if op in inputs:
             return True
-        if op in seen or op.type in _SHAPES_ALONE:
+        if op in seen or op.type in _SHAPE_OPS:
             continue
         seen.add(op)
         waiting += [x.op for x in op.inputs]
@@ -103,10 +114,17 @@ def _depends_on(op, inputs):
 
 
 def _make_step(plan, layout, name, length):
-    """Return the endpoint from new tokens, an index and a cache to logits and the cache.
+    """Return the endpoint `step` or `prefill`, which reads new tokens with the cache.
+
+    Its inputs are tokens, the index of the first token and the cache. Its outputs are logits and
+    the entries of the cache that change.
 
     Args:
-        layout: dict, name of an entry of the cache -> shape without the batch, dtype in the model.
+        plan: `GenerationPlan`, which contains the model and its settings.
+        layout: dict from the name of a cache entry to (shape without the batch, dtype in the
+            model).
+        name: str, `"step"` or `"prefill"`.
+        length: int, the fixed number of tokens. None for any number.
     """
     decoder, batch_size = plan.decoder, plan.batch_size
     cache = tuple(
@@ -117,22 +135,26 @@ def _make_step(plan, layout, name, length):
     inputs = (tokens, Tensor(INDEX, (), "int32"))
     if not decoder.has_source:
         inputs = (*inputs, Tensor(START, (batch_size,), "int32"))
-    kept = tuple(tensor.name for tensor in cache if tensor.name not in decoder.source_names)
+    changing = tuple(tensor.name for tensor in cache if tensor.name not in decoder.source_names)
 
     def call(tensors):
         before = {name: from_signature(tensors[name], dtype) for name, (_, dtype) in layout.items()}
         if START in tensors:
             before[START] = tensors[START]
         logits, after = decoder.step(tensors[TOKENS], before, tensors[INDEX])
-        return as_signature({"logits": logits, **{name: after[name] for name in kept}})
+        return as_signature({"logits": logits, **{name: after[name] for name in changing}})
 
     names = tuple(tensor.name for tensor in cache)
     lengths = {tensor.name: () for tensor in (*inputs, *cache)} | {TOKENS: (1,)}
-    return Endpoint(name, (*inputs, *cache), lengths, ("logits", *kept), call, names)
+    return Endpoint(name, (*inputs, *cache), lengths, ("logits", *changing), call, names)
 
 
 def _make_loop(plan, name, encode):
-    """The endpoint from a source, or prompts with padding on the left, to whole sequences."""
+    """Return the endpoint called `name`, `generate` or `beam`, which generates whole sequences.
+
+    Its input is a source, or for a language model prompts with left padding. `encode` is the
+    endpoint `encode`, or None for a language model.
+    """
     decoder, batch_size = plan.decoder, plan.batch_size
     config, limit = plan.configs[name], plan.max_new_tokens
     if encode:
@@ -148,18 +170,21 @@ def _make_loop(plan, name, encode):
         lengths = {**lengths, UNIFORM: ()}
 
     def call(tensors):
-        given = _make_prompt(plan, tensors)
-        rows = ops.shape(given["prompt"])[0]
-        given["cache"] = cache.make_empty_cache(decoder.cache_spec, rows, plan.max_length)
-        given["number"] = limit
-        given["uniform"] = ops.zeros((limit, rows), dtype="float32")
+        prompts = _make_prompt(plan, tensors)
+        rows = ops.shape(prompts["prompt"])[0]
+        prompts["cache"] = cache.make_empty_cache(decoder.cache_spec, rows, plan.max_length)
+        prompts["number"] = limit
+        prompts["uniform"] = ops.zeros((limit, rows), dtype="float32")
         if UNIFORM in tensors:
-            given["uniform"] = ops.transpose(tensors[UNIFORM])
+            prompts["uniform"] = ops.transpose(tensors[UNIFORM])
         if name == "beam":
-            found = beam_search.search_beams(decoder, config, given)
+            results = beam_search.search_beams(decoder, config, prompts)
             shape = (-1, config.sampler.num_return_sequences, limit)
-            return {"generated_ids": ops.reshape(found["ids"], shape), "scores": found["totals"]}
-        ids = loop.generate_tokens(decoder, config, given)["ids"]
+            return {
+                "generated_ids": ops.reshape(results["ids"], shape),
+                "scores": results["totals"],
+            }
+        ids = loop.generate_tokens(decoder, config, prompts)["ids"]
         return {"generated_ids": ops.reshape(ids, (-1, limit))}
 
     outputs = ("generated_ids", "scores") if name == "beam" else ("generated_ids",)
@@ -167,12 +192,17 @@ def _make_loop(plan, name, encode):
 
 
 def draws_tokens(config):
-    """Return whether tokens are drawn, by random numbers that the caller gives."""
+    """Return whether a `GenerationConfig` samples at random, and needs random numbers as input."""
     return not isinstance(config.sampler, (Greedy, Beam))
 
 
 def _make_prompt(plan, tensors):
-    """What the loops start from: a prompt, and where its rows begin, or a source."""
+    """Convert the inputs of `generate` or `beam` to a dict of arguments of a generation loop.
+
+    `tensors` is a dict of the inputs, and `plan` has the model and its settings. For a language
+    model the dict has `prompt` and `start` (the position of the first token in each row). For an
+    encoder-decoder it has `prompt` (the start tokens) and `source`.
+    """
     decoder = plan.decoder
     if not decoder.has_source:
         tokens, start = tensors[TOKENS], tensors.get(START)
@@ -186,6 +216,9 @@ def _make_prompt(plan, tensors):
 
 
 def count_left_padding(tokens, padding):
-    """How often the id `padding` stands in front of each row of ids (B, T): int32 (B,)."""
+    """Count the padding ids at the start of each row of ids (B, T), and return int32 (B,).
+
+    `tokens` are the ids, and `padding` is the padding id.
+    """
     seen = ops.cumsum(ops.cast(ops.not_equal(tokens, padding), "int32"), axis=1)
     return ops.sum(ops.cast(ops.equal(seen, 0), "int32"), axis=1)

@@ -1,4 +1,4 @@
-"""Models that are ready for export with or without signatures that generate."""
+"""`make_exportable`: makes the `Exportable` of a model, with or without generation."""
 
 import keras
 import numpy as np
@@ -21,14 +21,18 @@ from keras_attention.export.precision import (
 from keras_attention.generation.decoder import Decoder
 from keras_attention.generation.piecewise import measure_piecewise_error
 
-TOLERANCE = 1e-4  # of logits that a cache gives, per unit of the largest (at least 1)
+TOLERANCE = 1e-4  # for logits with a cache, relative to the largest logit (or 1 if it is smaller)
 
 
 def make_exportable(model, generate, *, batch_size=None, sequence_length=None, examples=None):
-    """Return the `Exportable` of a model, with endpoints that generate, or as it is.
+    """Return the `Exportable` of a model: the model with its endpoints and test cases.
 
     Args:
-        generate: `Generation`, or its sampler; None for the model as it is.
+        model: functional `keras.Model`.
+        generate: a `Generation`, or its sampler. None exports the model as one function, without
+            generation.
+        batch_size, sequence_length: int, fixed sizes, or None for dynamic axes.
+        examples: batches for comparing the file with the model. None makes random inputs.
     """
     if generate is None:
         return exportable.make_plain_exportable(model, batch_size, sequence_length, examples)
@@ -45,17 +49,20 @@ def make_exportable(model, generate, *, batch_size=None, sequence_length=None, e
     check_cache(plan, cases.get("encode"))
     if exported is not model:
         policies = ", ".join(list_reduced_policies(model))
-        warnings = [*warnings, f"exported in float32; the model computes in {policies}"]
+        warnings = [*warnings, f"exported in float32. The model computes in {policies}"]
     checked = tuple(CheckedEndpoint(endpoint, cases[endpoint.name]) for endpoint in endpoints)
     return Exportable(exported, checked, warnings, plan)
 
 
 def check_cache(plan, encoded=None):
-    """Raises ExportError unless tokens piece by piece give what the whole model gives.
+    """Raise an ExportError if a model gives other logits with a cache than without.
+
+    With a cache, the model reads a sequence in pieces. Without a cache, it reads the whole sequence
+    at once.
 
     Args:
-        plan: `GenerationPlan`.
-        encoded: cases of `encode`, of an encoder-decoder.
+        plan: `GenerationPlan`, which contains the model and its settings.
+        encoded: list of the test cases of `encode`. None for a language model.
     """
     decoder = plan.decoder
     source = encoded[0].inputs if encoded else None
@@ -71,7 +78,7 @@ def check_cache(plan, encoded=None):
         error, scale = measure_piecewise_error(decoder, tokens, lengths, cache, expected)
     if not error <= TOLERANCE * scale:
         raise ExportError(
-            f"{decoder.model.name} gives other logits token by token than for the whole sequence: "
-            f"they differ by {error:.1e}, and {TOLERANCE * scale:.0e} is allowed. A layer of its "
-            "own may look at other tokens without keeping them in the cache."
+            f"{decoder.model.name} gives other logits token by token than for the whole sequence. "
+            f"They differ by {error:.1e}, and {TOLERANCE * scale:.0e} is allowed. Look for a layer "
+            "that mixes tokens without a cache."
         )

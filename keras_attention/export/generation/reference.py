@@ -1,7 +1,8 @@
-"""The model itself on whole sequences, without a cache: what every way of decoding must equal.
+"""Score generated sequences with the original model, without a cache.
 
-Where two tokens are nearly equally probable, two runtimes may choose differently and go on from
-there; both are right. So each generated token is scored after those before it.
+If two tokens are almost equally probable, two runtimes may choose different tokens and then
+continue differently, although both are correct. So sequences are not compared. Instead, the model
+scores each generated token, given the tokens before it.
 """
 
 import dataclasses
@@ -18,22 +19,28 @@ from keras_attention.generation.token_history import TokenHistory
 
 
 def compute_logits(decoder, tokens, source=None):
-    """Return the logits (B, T, V), an array, of ids (B, T) that are padded on the right, if at all.
+    """Run a whole model, and return the logits (B, T, V) for target ids (B, T).
 
     Args:
-        source: dict of arrays, the encoder's inputs; None for a language model.
+        decoder: `Decoder` of the model.
+        tokens: int array (B, T), which may have padding on the right.
+        source: dict of arrays, the inputs of the encoder. None for a language model.
     """
-    # Inputs of the encoder by name, and the ids as the one that is left.
+    # `source` contains the inputs of the encoder. The remaining input is the target ids.
     by_name = {name: (source or {}).get(name, tokens) for name in list_input_names(decoder.model)}
     with keras.device("cpu:0"):
-        given = decoder.model(pack_inputs(decoder.model, by_name), training=False)
-    if isinstance(given, dict):  # beside logits for training
-        given = given["logits"]
-    return np.array(keras.tree.flatten(given)[0], "float32")
+        logits = decoder.model(pack_inputs(decoder.model, by_name), training=False)
+    if isinstance(logits, dict):  # the model has additional outputs for training
+        logits = logits["logits"]
+    return np.array(keras.tree.flatten(logits)[0], "float32")
 
 
 def split_batch(decoder, batch):
-    """A batch for the model as its target ids and the encoder's inputs (None without one)."""
+    """Split a batch of model inputs into target ids (an array) and encoder inputs (a dict).
+
+    `decoder` is the `Decoder` of the model, and `batch` a dict of arrays. The encoder inputs are
+    None for a language model.
+    """
     if not decoder.has_source:
         return next(iter(batch.values())), None
     names = list_input_names(decoder.encoder)
@@ -43,12 +50,12 @@ def split_batch(decoder, batch):
 
 @dataclasses.dataclass(frozen=True)
 class SequenceScore:
-    """Scores outputs of `generate` or `beam`: how far they are from the model's own choices.
+    """Function that measures how far the outputs of `generate` or `beam` are from the model's.
 
     Args:
-        plan: `GenerationPlan`, whose they are.
+        plan: `GenerationPlan`, which contains the model and its settings.
         name: `"generate"` or `"beam"`.
-        inputs: dict of arrays that they were made from.
+        inputs: dict of arrays, the inputs that the outputs were generated from.
     """
 
     plan: object
@@ -56,12 +63,14 @@ class SequenceScore:
     inputs: dict
 
     def __call__(self, outputs):
-        """dict, output -> (error, agreement).
+        """Return a dict from the name of the output to (error, agreement).
 
-        The error of a greedy token is how far its logit is below the best one, in units of the
-        largest logit (at least 1); of one that was drawn, how far chance is from its share of the
-        probabilities; of a sequence of a beam, how far its total is from the model's, in units of
-        that (at least 1).
+        The error of a greedy token is the distance of its logit from the highest logit, relative to
+        the largest absolute logit (or 1 if that is smaller). The error of a sampled token is the
+        distance of the random number from the interval of this token in the cumulative
+        distribution. The error of a beam is the difference between its score and the score that the
+        model computes, relative to the latter (or 1 if that is smaller). The agreement is the share
+        of tokens that are the choice of the model, or None for beams.
         """
         ids = self._check_ids(np.asarray(outputs["generated_ids"]))
         if self.name == "beam":
@@ -82,7 +91,15 @@ class SequenceScore:
         return self.plan.configs[self.name]
 
     def _forbid_tokens(self, ids, logits):
-        """Puts -inf into logits (B, N, V) where padding or a constraint lets no token come."""
+        """Set the logits of tokens that must not be generated to -inf, in place.
+
+        These are the padding token, and tokens that `config.constraints` forbid after the prompt
+        and the ids before.
+
+        Args:
+            ids: int array (B, N), the generated tokens.
+            logits: float array (B, N, V). The logits at n predict the token at n.
+        """
         if not self.config.constraints:
             if self.plan.padding.id is not None:
                 logits[:, :, self.plan.padding.id] = -np.inf
@@ -99,26 +116,30 @@ class SequenceScore:
             tokens[:, longest + n] = ids[:, n]
 
     def _check_ids(self, ids):
-        """`ids`, if they are tokens up to an END or the limit, and padding behind it."""
+        """Return generated ids, after checking their shape and padding.
+
+        Raises:
+            ExportError: the shape is wrong, or a row has padding that is not after an end token.
+        """
         rows = len(next(iter(self.inputs.values())))
         wide = (self.config.sampler.num_return_sequences,) if self.name == "beam" else ()
         expected = (rows, *wide, self.plan.max_new_tokens)
         if ids.shape != expected:
-            raise ExportError(f"{self.name} gives ids of shape {ids.shape}, not {expected}.")
+            raise ExportError(f"{self.name} returns ids of shape {ids.shape}. Expected {expected}.")
         for row in ids.reshape(-1, ids.shape[-1]):
             length = int(self._count_tokens(row))
             after, padding = row[length:], self.plan.padding
             if (after != padding.filler).any() or (row[:length] == padding.id).any():
-                raise ExportError(f"{self.name} gives a row that neither ends nor is full: {row}.")
+                raise ExportError(f"{self.name} returns a row without END that is not full: {row}.")
         return ids
 
     def _count_tokens(self, ids):
-        """How many tokens rows (..., N) have, up to their END, or to where they are full."""
+        """Count the tokens in rows (..., N), up to and including the first end token."""
         ended = np.isin(ids, self.plan.end_token_ids)
         return np.where(ended.any(axis=-1), 1 + ended.argmax(axis=-1), ids.shape[-1])
 
     def _compute_logits(self, ids):
-        """Return the model's logits for ids (B, N): (B, N, V)."""
+        """Return the logits of the model, (B, N, V), that the ids (B, N) were chosen from."""
         if not self.plan.decoder.has_source:
             return self._continue_prompts(ids)
         begin = np.stack(self._list_prompts(len(ids)))
@@ -127,7 +148,7 @@ class SequenceScore:
         return logits[:, begin.shape[1] - 1 :]
 
     def _list_prompts(self, number):
-        """What each of `number` rows goes on from, a list of arrays of ids."""
+        """Return the prompts of `number` rows as a list of arrays of ids, without padding."""
         if self.plan.decoder.has_source:
             return [np.array(self.plan.start_token_ids)] * number
         rows, start = self.inputs[TOKENS], self.inputs.get(START)
@@ -136,7 +157,10 @@ class SequenceScore:
         return [row[first:] for row, first in zip(rows, start, strict=True)]
 
     def _continue_prompts(self, ids):
-        """`_compute_logits` after prompts, whose padding moves to the end."""
+        """Return the logits of `_compute_logits` for a language model with prompts.
+
+        The padding on the left of the prompts is moved to the end of the rows.
+        """
         prompts = self._list_prompts(len(ids))
         longest = max(map(len, prompts)) + ids.shape[1]
         tokens = np.full((len(ids), longest), self.plan.padding.filler, "int32")
@@ -165,9 +189,9 @@ class SequenceScore:
             length = self._count_tokens(chosen)
             total = np.where(np.arange(chosen.shape[1]) < length[:, None], each, 0.0).sum(axis=1)
             own = total / np.asarray(self.config.sampler.divisor(length.astype("float32")))
-            found = np.isfinite(scores[:, k])  # fewer sequences may exist than were asked for
-            apart = np.abs(own - scores[:, k]) / np.maximum(1.0, np.abs(own))
-            error = max(error, float(apart[found].max(initial=0.0)))
+            exists = np.isfinite(scores[:, k])  # there may be fewer sequences than requested
+            errors = np.abs(own - scores[:, k]) / np.maximum(1.0, np.abs(own))
+            error = max(error, float(errors[exists].max(initial=0.0)))
         if (np.diff(scores, axis=1) > 0).any():
-            raise ExportError(f"beam gives sequences that are not the best first: {scores}.")
+            raise ExportError(f"beam returns sequences that are not the best first: {scores}.")
         return error

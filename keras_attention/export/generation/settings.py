@@ -1,41 +1,48 @@
-"""`Generation`, what a file that generates is asked for, and `GenerationPlan`, what follows."""
+"""`Generation`, the user's settings for a file that generates text, and `GenerationPlan`."""
 
 import dataclasses
 
 from keras_attention.core import checks
-from keras_attention.core.padding import Padding
+from keras_attention.core.special_ids import Padding
 from keras_attention.device.litert_generator import CONTRACT
 from keras_attention.generation import samplers
 from keras_attention.generation.config import choose_padding, make_config
 from keras_attention.generation.constraints import Constraint
 
-LONGEST = 256  # positions of a cache where the caller gives no length
+LONGEST = 256  # default number of positions in a cache
 
 
 @dataclasses.dataclass(frozen=True)
 class Generation:
-    """What a file writes: `generate=` of `to_litert` and `to_saved_model`.
+    """The settings for a file that generates text, the argument `generate` of `to_litert`.
+
+    `to_saved_model` accepts the same argument.
 
     Args:
-        sampler: `"greedy"`, a sampler, a `Beam`, or a list of a sampler and a `Beam`; an empty
-            list gives `step` without loops. A sampler that draws takes chance as an input,
-            `uniform`.
-        max_length: int, tokens that the cache has room for, old and new; 256 by default, or what
-            the model's positions have room for.
-        max_new_tokens: int, how many tokens `generate` and `beam` write at most.
-        start_token_id: int or ints, what an encoder-decoder begins with.
-        end_token_id: int or several, what ends a text; without one it is as long as it may be.
-        padding_id: int, which an encoder-decoder never writes, although to its decoder it may be a
-            token, such as the first one; None where every id is a token; `"model"` for that of the
-            decoder's embedding.
-        constraints: as for `ka.generation.generate`: one or several, which the loops in the file
-            keep to. They must leave every row a token until it ends.
+        sampler: `"greedy"`, a sampler, or a `Beam`. A list of a sampler and a `Beam` exports the
+            signatures `generate` and `beam`, and an empty list exports neither. With a sampler that
+            samples at random, `generate` has an additional input, `uniform`, for random numbers.
+        max_length: int, the number of tokens (prompt and new tokens) that fit into the cache. None
+            uses 256, or the length of the prompt and the new tokens if prompts have a fixed
+            length, but at most the number of positions of the model.
+        max_new_tokens: int, the maximum number of tokens that `generate` and `beam` return. None
+            uses as many as fit into the cache, or half of them if the length of prompts is
+            dynamic.
+        start_token_id: int or list of int, the first decoder tokens of an encoder-decoder.
+        end_token_id: int or list of int, the ids that end a sequence. None always generates
+            `max_new_tokens`.
+        padding_id: int, the id that an encoder-decoder writes after the end and never generates
+            before. It may be a token of the decoder, such as the start token. None if every id is
+            a token. `"model"` uses the padding id of the embedding.
+        constraints: a `Constraint`, which forbids some tokens, or a list of them. They apply to
+            `generate` and `beam`, and must always allow at least one token. None for no
+            constraints.
 
     ```python
     import keras_attention as ka
 
     story = ka.export.Generation(ka.generation.Sample(0.8), max_length=64, end_token_id=2)
-    assert story.max_new_tokens is None  # as many as fit
+    assert story.max_new_tokens is None
     ```
     """
 
@@ -50,20 +57,20 @@ class Generation:
 
 @dataclasses.dataclass(frozen=True)
 class GenerationPlan:
-    """How the file of a model generates: one record for endpoints, checks and description.
+    """A model with the checked settings of a `Generation`. Defaults have replaced None.
 
     Attributes:
         decoder: `Decoder`.
-        configs: dict, signature -> `GenerationConfig`: for `"generate"`, `"beam"`, both or none.
-        max_length: int, positions in the cache: tokens of a prompt and new ones.
-        max_new_tokens: int, how many tokens `generate` and `beam` write at most.
-        start_token_ids: tuple of ints, what an encoder-decoder begins with; empty where that is not
-            known.
-        end_token_ids: tuple of ints, any of which ends a row.
-        padding: `Padding` of the tokens, which is never written.
-        constraints: tuple of `Constraint`, which every token has to satisfy.
-        batch_size, sequence_length: ints that the file fixes, or None.
-        examples: list of batches for the whole model, dicts of arrays; empty where none were given.
+        configs: dict from the name of a signature (`"generate"` or `"beam"`) to its
+            `GenerationConfig`. It may be empty.
+        max_length: int, the number of tokens (prompt and new tokens) that fit into the cache.
+        max_new_tokens: int, the maximum number of tokens that `generate` and `beam` return.
+        start_token_ids: tuple of int, the first decoder tokens of an encoder-decoder, or ().
+        end_token_ids: tuple of int, the ids that end a sequence.
+        padding: `Padding` of the tokens, whose id is never generated.
+        constraints: tuple of `Constraint`. Every token must satisfy all of them.
+        batch_size, sequence_length: int, fixed sizes, or None if they are dynamic.
+        examples: tuple of batches (dicts of arrays) for the whole model. It may be empty.
     """
 
     decoder: object
@@ -79,18 +86,17 @@ class GenerationPlan:
     examples: tuple = ()
 
     def describe(self, endpoints):
-        """What a caller of the file needs beside its signatures: a dict of plain values."""
+        """Return a dict with everything that an app must know to call the signatures of the file.
+
+        The dict is written to `manifest.json`. `endpoints` are the `Endpoint`s of the file.
+        """
         decoder, start = self.decoder, list(self.start_token_ids)
         source_padding = decoder.source_padding and decoder.source_padding.id
-        contract = CONTRACT  # the oldest that says all that this file needs
-        if not self.constraints and len(start) < 2:
-            zeros = (0, 0 if decoder.has_source else None)
-            contract = 3 if (self.padding.id, source_padding) == zeros else 4
         by_name = {endpoint.name: endpoint for endpoint in endpoints}
         step = by_name["step"]
         encoded = by_name["encode"].outputs if "encode" in by_name else ()
-        found = {
-            "contract": contract,
+        values = {
+            "contract": CONTRACT,
             "kind": "encoder_decoder" if decoder.has_source else "language_model",
             "vocabulary_size": decoder.vocabulary_size,
             "padding_id": self.padding.id,
@@ -106,8 +112,8 @@ class GenerationPlan:
             },
         }
         if self.constraints:
-            found["constraints"] = list(map(_describe_constraint, self.constraints))
-        found["cache"] = [
+            values["constraints"] = list(map(_describe_constraint, self.constraints))
+        values["cache"] = [
             {
                 "name": tensor.name,
                 "shape": list(tensor.shape),
@@ -118,48 +124,54 @@ class GenerationPlan:
             for tensor in step.inputs
             if tensor.name in step.cache
         ]
-        return found
+        return values
 
 
 def _describe_constraint(constraint):
-    """Name and numbers of a constraint; of a function the name alone."""
-    found = {"name": type(constraint).__name__}
+    """Return a dict with the name and the settings of a constraint, without functions."""
+    values = {"name": type(constraint).__name__}
     for field in dataclasses.fields(constraint):
         value = getattr(constraint, field.name)
         if isinstance(value, Constraint):
             value = _describe_constraint(value)
         if not callable(value):
-            found[field.name] = list(value) if isinstance(value, tuple) else value
-    return found
+            values[field.name] = list(value) if isinstance(value, tuple) else value
+    return values
 
 
 def make_plan(decoder, request, batch_size=None, sequence_length=None, examples=()):
-    """Return the `GenerationPlan` of a decoder for a `Generation`, `request`.
+    """Check the user's settings, and make a `GenerationPlan`.
+
+    Args:
+        decoder: `Decoder`.
+        request: `Generation`, the user's settings.
+        batch_size, sequence_length: int, fixed sizes, or None.
+        examples: list of batches for the whole model.
 
     Raises:
-        ValueError: where its values do not go together.
+        ValueError: settings contradict each other.
     """
     padding = _choose_padding(decoder, request.padding_id)
     end_token_ids = _read_ids(decoder, "end_token_id", request.end_token_id)
     if padding.id in end_token_ids:
         raise ValueError(
-            f"end_token_id={padding.id} is the model's padding, which is never chosen in "
-            "files. Give END another id, or build the model with padding_id=None."
+            f"end_token_id={padding.id} is the model's padding id, which files never generate. "
+            "Give END another id, or build the model with padding_id=None."
         )
     start_token_ids = _read_ids(decoder, "start_token_id", request.start_token_id)
     configs = _make_configs(request, end_token_ids, padding)
     if configs and decoder.has_source and not start_token_ids:
         raise ValueError(
-            f"{decoder.model.name} is an encoder-decoder, and generate= needs to know what it "
-            "writes first: pass start_token_id=."
+            f"{decoder.model.name} is an encoder-decoder, and generate= needs the token that its "
+            "decoder reads first. Pass start_token_id=."
         )
     prompt = max(1, len(start_token_ids)) if decoder.has_source else sequence_length
     length, new = _choose_lengths(decoder, prompt, request.max_length, request.max_new_tokens)
     least = decoder.min_prompt_length(length)
     if sequence_length is not None and least > 1:
         raise ValueError(
-            f"The first {least} tokens see one another (a prefix) and must come together, and in a "
-            "file of fixed length they stand behind padding: leave sequence_length out."
+            f"The first {least} tokens attend to one another (a prefix) and must be read together. "
+            "In a file of fixed length they follow padding. Leave sequence_length out."
         )
     decoder.check_lengths(prompt or max(1, length - new + 1), length)
     constraints = make_config("greedy", padding, constraints=request.constraints or ()).constraints
@@ -179,11 +191,14 @@ def make_plan(decoder, request, batch_size=None, sequence_length=None, examples=
 
 
 def _choose_padding(decoder, padding_id):
-    """The `Padding` that is never written; only an encoder-decoder may have one of its own."""
+    """Return the `Padding` for the user's setting `padding_id`. Its id is never generated.
+
+    A language model accepts only the setting `"model"`.
+    """
     if padding_id != "model" and not decoder.has_source:
         raise ValueError(
-            f"padding_id={padding_id} is for encoder-decoders: the padding of a language model is "
-            "that of its embedding."
+            f"padding_id={padding_id} is only for encoder-decoders. A language model uses the "
+            "padding of its embedding. Leave padding_id out."
         )
     padding = choose_padding(decoder, padding_id)
     _read_ids(decoder, "padding_id", padding.id)
@@ -191,51 +206,62 @@ def _choose_padding(decoder, padding_id):
 
 
 def _choose_lengths(decoder, prompt, max_length, max_new_tokens):
-    """Return the length of the cache and the number of new tokens; the last one is not cached.
+    """Return the length of the cache and the maximum number of new tokens.
+
+    The last new token is not stored in the cache.
 
     Args:
-        prompt: int, the length of a prompt where it is known, or None.
+        decoder: `Decoder`.
+        prompt: int, the length of prompts, or None if it is dynamic.
+        max_length, max_new_tokens: the user's settings, int or None.
     """
     for name, value in (("max_length", max_length), ("max_new_tokens", max_new_tokens)):
         if value is not None:
             checks.check_whole_number("export", name, value)
     if max_length is None:
-        wanted = LONGEST if prompt is None else prompt + (max_new_tokens or LONGEST) - 1
-        max_length = min([wanted, *decoder.cache_spec.max_lengths.values()])
+        length = LONGEST if prompt is None else prompt + (max_new_tokens or LONGEST) - 1
+        max_length = min([length, *decoder.cache_spec.max_lengths.values()])
     if max_new_tokens is None:
         max_new_tokens = max_length // 2 if prompt is None else max_length - prompt + 1
     if (prompt or 1) + max_new_tokens - 1 > max_length:
         before = "a prompt" if prompt is None else f"a prompt of {prompt}"
         raise ValueError(
             f"max_new_tokens={max_new_tokens} after {before} does not fit into the cache, which "
-            f"has {max_length} places. Give a larger max_length=, or a smaller max_new_tokens=."
+            f"has room for {max_length} tokens. Increase max_length=, or decrease max_new_tokens=."
         )
     return max_length, max_new_tokens
 
 
 def _read_ids(decoder, name, value):
-    """Return a tuple of ids from one or several; each must be in the vocabulary."""
+    """Convert None, an id or a list of ids to a tuple, and check that the vocabulary has each id.
+
+    `name` is the name of the user's setting for error messages.
+    """
     values = () if value is None else value if isinstance(value, (tuple, list)) else (value,)
     for number in values:
         checks.check_whole_number("export", name, number, least=0)
         if number >= decoder.vocabulary_size:
             raise ValueError(
-                f"{name}={number} is no id of a vocabulary of {decoder.vocabulary_size}: they go "
-                f"from 0 to {decoder.vocabulary_size - 1}."
+                f"{name}={number} is outside the vocabulary of {decoder.vocabulary_size} ids. "
+                f"Choose an id from 0 to {decoder.vocabulary_size - 1}."
             )
     return tuple(map(int, values))
 
 
 def _make_configs(request, end_token_ids, padding):
-    """{signature: `GenerationConfig`} of a sampler or several."""
-    configs, asked = {}, request.sampler
-    for one in asked if isinstance(asked, (tuple, list)) else [asked]:
+    """Return a dict from the signatures of a `Generation`, `"generate"` and `"beam"`, to configs.
+
+    The configs are `GenerationConfig`s. `request` is the `Generation`. `end_token_ids` are ints,
+    and `padding` is the `Padding` of the model.
+    """
+    configs, parts = {}, request.sampler
+    for one in parts if isinstance(parts, (tuple, list)) else [parts]:
         sampler = samplers.get(one)
         name = "generate" if isinstance(sampler, samplers.TokenSampler) else "beam"
         if name in configs:
             raise ValueError(
                 f"generate= has two samplers for the signature {name!r}: {configs[name].sampler} "
-                f"and {sampler}. Export a file for each."
+                f"and {sampler}. Export one file for each."
             )
         configs[name] = make_config(
             sampler,

@@ -1,4 +1,4 @@
-"""Files that decode, read token by token through their signature `step`."""
+"""`StepReader`: runs a file token by token, with its signature `step`."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ TOKENS, INDEX, START = "token_ids", "index", "start"  # inputs of `step`
 
 
 class StepReader:
-    """The signature `step` of a SavedModel or LiteRT file, and `encode` of an encoder-decoder.
+    """Calls `step` of a SavedModel or LiteRT file, and `encode` for an encoder-decoder.
 
-    A file of a fixed batch takes any number of rows in turns, and fills up missing ones; one that
-    takes a fixed number of tokens takes longer texts in pieces.
+    If the file has a fixed batch size, rows must be split with `split_rows`, and missing rows are
+    filled with copies. If `step` reads a fixed number of tokens, `read` calls it several times.
 
     Args:
-        path: the file or folder.
-        has_source: bool, whether the file is of an encoder-decoder.
+        path: path of the file or folder.
+        has_source: bool, whether the model is an encoder-decoder.
     """
 
     def __init__(self, path, has_source=False):
@@ -24,15 +24,16 @@ class StepReader:
         self.cache_names = self.step.inputs.keys() - {TOKENS, INDEX, START}
 
     def split_rows(self, count):
-        """Slices of `count` rows, each of which the file takes in one turn."""
+        """Return a list of slices that split `count` rows into batches for the file."""
         rows = self.step.shapes[TOKENS][0] or count
         return [slice(start, start + rows) for start in range(0, count, rows)]
 
     def start(self, count, source=None):
-        """Return the cache before the first token of `count` rows: what `encode` gives, and zeros.
+        """Return the initial cache for `count` rows, a dict of arrays.
 
         Args:
-            source: dict of arrays, the encoder's inputs.
+            count: int, the number of rows.
+            source: dict of arrays, the inputs of the encoder. None for a language model.
         """
         rows = self.step.shapes[TOKENS][0] or count
         cache = {}
@@ -45,7 +46,14 @@ class StepReader:
         return cache
 
     def read(self, tokens, index, cache):
-        """Logits (B, T, V) of ids (B, T) from position `index` on, and the cache with them."""
+        """Run the file on ids (B, T), whose first position in the sequence is `index`.
+
+        `tokens` are the ids. `cache` is a dict of arrays, from `start` or from the last call of
+        `read`.
+
+        Returns:
+            The logits (B, T, V), and the new cache.
+        """
         count = len(tokens)
         rows, length = self.step.shapes[TOKENS]
         rows, length = rows or count, length or tokens.shape[1]

@@ -1,4 +1,4 @@
-"""`TokenChoice`: how a token follows from logits, in NumPy, for files that need no Keras."""
+"""`TokenChoice`: greedy search and sampling in NumPy, for files that run without Keras."""
 
 import dataclasses
 
@@ -7,16 +7,19 @@ import numpy as np
 from keras_attention.core import checks
 from keras_attention.core.lazy import generation
 
-IMPOSSIBLE = -1e9  # the logit of a token that may not be chosen
+IMPOSSIBLE = -1e9  # the logit of a forbidden token
 
 
 @dataclasses.dataclass(frozen=True)
 class TokenChoice:
-    """Chooses the tokens that `ka.generation.Greedy` and `ka.generation.Sample` choose.
+    """Chooses the same tokens as `ka.generation.Greedy` or `ka.generation.Sample`.
 
     Args:
-        temperature: float. 0 takes the best token, as `Greedy` does.
-        top_k, top_p: as in `Sample`, where the temperature is above 0.
+        temperature: float. 0 always selects the most probable token, like `Greedy`. Otherwise it is
+            the sampling temperature of `Sample`.
+        top_k: int, samples only from the k most probable tokens. None uses all tokens.
+        top_p: float, samples only from the fewest most probable tokens that together have this
+            probability. None uses all tokens. Neither is used if the temperature is 0.
     """
 
     temperature: float = 1.0
@@ -37,7 +40,10 @@ class TokenChoice:
         return generation.Sample(self.temperature, self.top_k, self.top_p)
 
     def draw_uniform(self, seed, shape):
-        """Draw float32 numbers in [0, 1), those that `ka.generation.generate` draws for a seed."""
+        """Return random float32 numbers in [0, 1), the same as in `ka.generation.generate`.
+
+        `seed` is an int, or None for a random seed. `shape` is the shape of the result.
+        """
         if seed is None:  # keras.utils.set_random_seed sets this generator
             seed = np.random.randint(2**31)
         checks.check_whole_number("generate", "seed", seed, least=0)
@@ -45,17 +51,25 @@ class TokenChoice:
         return numbers.astype("float32")
 
     def choose(self, logits, uniform):
-        """Return the next tokens, int32 (B,), of float32 logits (B, V) and numbers (B,)."""
+        """Choose the next tokens.
+
+        Args:
+            logits: float32 array (B, V).
+            uniform: array (B,) of random numbers in [0, 1), such as from `draw_uniform`.
+
+        Returns:
+            int32 array (B,).
+        """
         if self.temperature == 0:
             return np.argmax(logits, axis=-1).astype("int32")
         weights = self.probabilities(logits)
         sums = np.where(weights > 0, np.cumsum(weights, axis=-1, dtype="float32"), 0)
         above = sums > np.asarray(uniform)[:, None] * sums.max(axis=-1, keepdims=True)
-        above[:, -1] = True  # the last id where none is above
+        above[:, -1] = True  # select the last id if no sum is above
         return above.argmax(axis=-1).astype("int32")
 
     def probabilities(self, logits):
-        """Return the probabilities (B, V) that a token is drawn with."""
+        """Convert logits (B, V) to the probabilities (B, V) for sampling."""
         logits = np.asarray(logits, "float32") / np.float32(self.temperature)
         highest = np.sort(logits, axis=-1)[:, ::-1][:, : self.top_k]
         logits = np.where(logits >= highest[:, -1:], logits, IMPOSSIBLE)

@@ -1,1 +1,1 @@
-"""LiteRT files as graphs: read, and rewritten before they are checked."""
+"""Read LiteRT files as graphs, and rewrite these graphs before the files are checked."""

@@ -1,4 +1,4 @@
-"""`GraphEditor`: new tensors and operators for one graph of a LiteRT file, in their order."""
+"""`GraphEditor`: writes new operators for a LiteRT graph, in execution order."""
 
 import copy
 
@@ -8,18 +8,21 @@ from keras_attention.export.graphs.flatbuffer import add_tensor, get_shape
 
 
 class GraphEditor:
-    """Builds the operators of a graph anew; tensors are numbers, as operators name them.
+    """Collects new operators for a graph, which a subclass derives from the old operators.
+
+    A tensor (`x`, `y`) is given by its index in the graph. To emit an operator means to append it
+    to the list of new operators.
 
     Args:
-        file: `flatbuffer.GraphFile`.
-        graph: one of its graphs.
-        outputs: numbers of the tensors that somebody reads besides the graph's operators.
+        file: `flatbuffer.GraphFile`, a LiteRT file.
+        graph: a graph of this file.
+        outputs: set of the tensors whose values are needed outside the graph.
 
     Attributes:
-        emitted: operators, those that the graph has in the end.
-        same: dict, tensor that is left out -> the one that is read in its place.
-        reshaped: dict, output of a RESHAPE -> its input.
-        makers: dict, tensor -> the operator that computes it.
+        emitted: list of the new operators.
+        same: dict from each removed tensor to the tensor that replaces it.
+        reshaped: dict from the output of each RESHAPE to its input.
+        makers: dict from each tensor to the operator that computes it.
     """
 
     def __init__(self, file, graph, outputs):
@@ -40,7 +43,11 @@ class GraphEditor:
         return data is not None and len(data) > 0
 
     def get_value(self, x):
-        """The numbers of a constant, also of one of float16 that is made float32; or None."""
+        """Return the values of a constant, or None if the tensor is not constant.
+
+        `x` is the index of the tensor in the graph. A float16 constant that is converted to float32
+        is a constant, too.
+        """
         maker = self.makers.get(int(x))
         if maker is not None and self.file.kind(maker) == "DEQUANTIZE":
             x = maker.inputs[0]
@@ -51,18 +58,24 @@ class GraphEditor:
         return any(self.graph.tensors[int(x)].type != float32 for x in tensors)
 
     def before_flattening(self, x):
-        """Return the tensor of more axes that became the matrix `x` by RESHAPE alone, or None."""
-        behind = self.reshaped.get(int(x))
-        if behind is None or len(self.get_shape(x)) != 2 or len(self.get_shape(behind)) < 3:
+        """Return the tensor with more axes that a RESHAPE flattened to the matrix `x`.
+
+        Return None if `x` is not such a matrix.
+        """
+        before = self.reshaped.get(int(x))
+        if before is None or len(self.get_shape(x)) != 2 or len(self.get_shape(before)) < 3:
             return None
-        return behind if self.get_shape(behind)[-1] == self.get_shape(x)[-1] else None
+        return before if self.get_shape(before)[-1] == self.get_shape(x)[-1] else None
 
     def emit(self, operator):
         self.emitted.append(operator)
         self.makers |= dict.fromkeys(map(int, operator.outputs), operator)
 
     def emit_and_reshape(self, operator, shape):
-        """Emits an operator that gives `shape`, and a RESHAPE to what it gave before."""
+        """Emit an operator whose output now has the shape `shape`, and a RESHAPE to the old shape.
+
+        Later operators read the reshaped tensor, so they need not change.
+        """
         y = int(operator.outputs[0])
         if self.get_shape(y) == tuple(shape):
             return self.emit(operator)
@@ -78,7 +91,7 @@ class GraphEditor:
         self.reshaped[int(y)] = int(x)
 
     def reshape(self, x, shape):
-        """Return the number of a tensor with the numbers of `x` in another shape."""
+        """Return the index of a tensor that has the values of tensor `x` in another shape."""
         x, shape = int(x), tuple(shape)
         if self.get_shape(x) == shape:
             return x
@@ -86,15 +99,19 @@ class GraphEditor:
             return self.copy_tensor(x, shape, constant=True)
         if self.get_value(x) is not None:
             return self.add_weight(self.get_value(x).reshape(shape))
-        behind = self.reshaped.get(x)
-        if behind is not None and self.get_shape(behind) == shape:
-            return behind
+        before = self.reshaped.get(x)
+        if before is not None and self.get_shape(before) == shape:
+            return before
         y = self.copy_tensor(x, shape)
-        self.reshape_into(x if behind is None else behind, y)
+        self.reshape_into(x if before is None else before, y)
         return y
 
     def combine(self, kind, a, b, y=None):
-        """The number of the tensor, `y` or a new one like `a`, that two float32 ones give."""
+        """Emit a float32 operator with the inputs `a` and `b`, and return its output tensor.
+
+        Tensors are indices in the graph. `kind` is the type of the operator, such as `"ADD"`. The
+        output is `y`, or a new tensor if `y` is None.
+        """
         y = self.copy_tensor(a, self.get_shape(a)) if y is None else y
         self.emit(self.file.operator(kind, [a, b], y))
         return y
@@ -112,38 +129,47 @@ class GraphEditor:
         return turned
 
     def repeat_over_batch(self, x, batch):
-        """`x`, repeated along the axes of the batch that it has not."""
+        """Repeat the matrix or matrices `x`, and return the new tensor (*batch, rows, columns).
+
+        `batch` is a tuple of int, the sizes of the batch axes.
+        """
         own = self.get_shape(x)
-        wanted = (*batch, *own[-2:])
-        own = (1,) * (len(wanted) - len(own)) + own
+        shape = (*batch, *own[-2:])
+        own = (1,) * (len(shape) - len(own)) + own
         value = self.get_value(x)
         if value is not None:
-            if self.get_shape(x) == wanted:
+            if self.get_shape(x) == shape:
                 return x
-            return self.add_weight(np.broadcast_to(value.reshape(own), wanted))
+            return self.add_weight(np.broadcast_to(value.reshape(own), shape))
         x = self.reshape(x, own)
-        if own == wanted:
+        if own == shape:
             return x
-        times = [many // one for many, one in zip(wanted, own, strict=True)]
-        repeated = self.copy_tensor(x, wanted)
+        times = [many // one for many, one in zip(shape, own, strict=True)]
+        repeated = self.copy_tensor(x, shape)
         times = self.file.constant(self.graph, np.asarray(times, "int32"))
         self.emit(self.file.operator("TILE", [x, times], repeated))
         return repeated
 
     def copy_tensor(self, x, shape, constant=False):
-        """Return the number of a new tensor like `x`, in another shape."""
+        """Add a tensor like tensor `x`, but with another shape, and return its index.
+
+        With `constant=True`, the new tensor has the same constant values as `x`.
+        """
         tensor = copy.copy(self.graph.tensors[x])
         tensor.shape = np.asarray(shape, "int32")
         tensor.shapeSignature = None
         if not constant:
-            tensor.buffer = 0  # the empty one, of tensors that are computed
+            tensor.buffer = 0  # the empty buffer of computed tensors
         return add_tensor(self.graph, tensor)
 
     def add_number(self, value):
         return self.file.constant(self.graph, np.asarray(value, "float32"))
 
     def add_weight(self, value):
-        """Return the number of a float32 tensor of these numbers, stored as they are."""
+        """Add a constant to the graph, and return a float32 tensor with its values.
+
+        A float16 array is stored as float16, and converted to float32 when the graph runs.
+        """
         stored = self.file.constant(self.graph, value)
         if value.dtype != "float16":
             return stored
@@ -154,5 +180,5 @@ class GraphEditor:
 
 
 def swap_last_axes(rank):
-    """Return an order of axes that swaps the last two."""
+    """Return the permutation of `rank` axes that swaps the last two."""
     return (*range(rank - 2), rank - 1, rank - 2)

@@ -1,7 +1,8 @@
-"""Int8 embedding tables, stored once: a translator takes 6.1 MB, by ai-edge-quantizer 24.4 MB.
+"""Store int8 embedding tables only once in a LiteRT file.
 
-Its version 0.10.0 leaves tables that rows are looked up in as floats, and stores a table once for
-each signature. The translator is `multi30k-de-en` with `generate`, which takes 20.3 MB in float32.
+The file of the translator `multi30k-de-en` with `generate` then has 6.1 MB (20.3 MB in float32).
+The file that ai-edge-quantizer 0.10.0 makes has 24.4 MB, because this tool keeps embedding tables
+in float32, and stores a table once for each signature.
 """
 
 import copy
@@ -17,20 +18,20 @@ from keras_attention.export.graphs.flatbuffer import (
 
 
 def compact_tables(content, weights=()):
-    """Return the LiteRT file `content` with smaller and finer lookups.
+    """Make the embedding tables in a LiteRT file smaller and more accurate.
 
-    The converter gives an embedding table one scale, and for loops it turns the whole table into
-    floats first, four times its size. It stores a table that is tied to the logits twice, the
-    second time for the product, with a scale for each row. In the result, rows are looked up as
-    int8 and become floats afterwards, and every row has a scale: a tied table is the product's,
-    another is rounded anew.
+    The converter uses one scale for a whole embedding table. Before loops, the whole table is
+    converted to floats, which are four times as large. A table that is tied to the logits is stored
+    twice, the second time with a scale for each row. In the result of this function, every row has
+    a scale, and rows are looked up as int8 before these rows are converted to floats. A tied table
+    is stored only once, and other tables are quantized again.
 
     Args:
-        content: bytes of a file whose weights are int8.
-        weights: list of float arrays or variables (rows, H), of which tables are rounded anew.
+        content: bytes, the content of a file with int8 weights.
+        weights: list of float arrays or variables (rows, H), for quantizing tables again.
 
     Returns:
-        bytes.
+        bytes, the new content.
     """
     file = _TableFile(content)
     for graph in file.graphs:
@@ -50,42 +51,50 @@ def compact_tables(content, weights=()):
 class _TableFile(GraphFile):
     def __init__(self, content):
         super().__init__(content)
-        self.scales = {}  # buffer of a product -> buffer of its scales
+        self.scales = {}  # number of the buffer of a weight -> number of the buffer of its scales
 
     def take_tables_into_loops(self, graph):
-        """Turns tables into floats inside of loops, which are given the floats otherwise."""
+        """Move conversions of int8 tables to floats into the loops that read the floats.
+
+        `graph` is one of the file's graphs. The loop then gets the int8 table, which is a quarter
+        as large.
+        """
         for dequantize, table in self._list_float_tables(graph):
             floats = dequantize.outputs[0]
             for loop in self.of_kind("WHILE", list_readers(graph, floats)):
                 self._take_into(loop, list(loop.inputs).index(floats), graph, table)
 
-    def _take_into(self, loop, place, graph, table):
+    def _take_into(self, loop, index, graph, table):
         body = self.graphs[loop.builtinOptions.bodySubgraphIndex]
-        changes, after = body.inputs[place] != body.outputs[place], loop.outputs[place]
+        changes, after = body.inputs[index] != body.outputs[index], loop.outputs[index]
         if changes or after in graph.outputs or list_readers(graph, after):
             return
         for part in (self.graphs[loop.builtinOptions.condSubgraphIndex], body):
-            floats = part.inputs[place]
-            part.inputs = np.delete(part.inputs, place)
+            floats = part.inputs[index]
+            part.inputs = np.delete(part.inputs, index)
             if list_readers(part, floats):
-                here = add_tensor(part, copy.copy(table))
-                part.operators.insert(0, self.operator("DEQUANTIZE", [here], floats))
-        body.outputs = np.delete(body.outputs, place)
-        loop.inputs, loop.outputs = np.delete(loop.inputs, place), np.delete(loop.outputs, place)
+                copied = add_tensor(part, copy.copy(table))
+                part.operators.insert(0, self.operator("DEQUANTIZE", [copied], floats))
+        body.outputs = np.delete(body.outputs, index)
+        loop.inputs, loop.outputs = np.delete(loop.inputs, index), np.delete(loop.outputs, index)
 
     def look_up_before_floats(self, graph):
-        """Looks rows up first, and turns them into floats afterwards."""
+        """Let a graph look up int8 rows and convert these to floats, instead of whole tables."""
         for dequantize, table in self._list_float_tables(graph):
             for gather in self._list_gathers(list_readers(graph, dequantize.outputs[0])):
                 ids, floats = gather.inputs[1], gather.outputs[0]
                 rows = copy.copy(graph.tensors[floats])
                 rows.type, rows.quantization = table.type, table.quantization
                 rows = add_tensor(graph, rows)
-                found = self.operator("GATHER", [dequantize.inputs[0], ids], rows)
-                replace_operator(graph, gather, found, self.operator("DEQUANTIZE", [rows], floats))
+                lookup = self.operator("GATHER", [dequantize.inputs[0], ids], rows)
+                floats = self.operator("DEQUANTIZE", [rows], floats)
+                replace_operator(graph, gather, lookup, floats)
 
     def list_product_tables(self):
-        """Int8 weights of products with a scale for each row: a list of tensors, one per buffer."""
+        """Return the int8 weights of matrix products that have a scale for each row.
+
+        The result is a list of tensors with different buffers.
+        """
         weights = (
             graph.tensors[operator.inputs[1]]
             for graph in self.graphs
@@ -95,21 +104,26 @@ class _TableFile(GraphFile):
         return list(products.values())
 
     def list_finer_tables(self, weights):
-        """Tables that are looked up, rounded anew with a scale for each row: a list of tensors."""
-        found = {}
+        """Quantize the embedding tables again, with a scale for each row.
+
+        Return a list of the new tensors. Tables whose values are in none of `weights` are left out.
+        """
+        tables = {}
         for graph in self.graphs:
             for gather in self._list_gathers(graph.operators):
                 table = graph.tensors[gather.inputs[0]]
-                if table.buffer in found or not self._is_table(table):
+                if table.buffer in tables or not self._is_table(table):
                     continue
                 same = (w for w in weights if tuple(w.shape) == tuple(table.shape))
-                found[table.buffer] = next(
-                    filter(None, (self._refine(table, w) for w in same)), None
-                )
-        return [tensor for tensor in found.values() if tensor is not None]
+                refined = filter(None, (self._refine(table, w) for w in same))
+                tables[table.buffer] = next(refined, None)
+        return [tensor for tensor in tables.values() if tensor is not None]
 
     def _refine(self, table, weight):
-        """A tensor of `weight` in int8 with a scale for each row; None where `table` is another."""
+        """Quantize a float weight to a new int8 tensor with a scale for each row.
+
+        Return None if the existing tensor `table` does not contain the same values as `weight`.
+        """
         values = np.asarray(weight, "float32")
         number, numbers, scales = len(self.model.buffers), *round_rows(values)
         tensor = copy.copy(table)
@@ -122,7 +136,11 @@ class _TableFile(GraphFile):
         return None
 
     def share_tables(self, graph, products):
-        """Looks rows of a table up in the weights of `products` that hold the same numbers."""
+        """Replace the table of a lookup by a tensor of `products` that has the same values.
+
+        `graph` is one of the file's graphs. `products` are int8 tensors with a scale for each row,
+        so that a table is stored once.
+        """
         for gather in self._list_gathers(graph.operators):
             table, (rows,) = graph.tensors[gather.inputs[0]], gather.outputs
             following = list_readers(graph, rows)
@@ -130,7 +148,7 @@ class _TableFile(GraphFile):
             if product is None or self.of_kind("DEQUANTIZE", following) != following:
                 continue
             int8 = copy.copy(product)
-            # The scale of numbers that stand for themselves: GPU delegates crash without one.
+            # A scale of 1 does not change the values. GPU delegates crash without a scale.
             int8.quantization = graph.tensors[rows].quantization = self.scales_of(np.ones(1))
             scale = add_tensor(graph, self._make_row_scales(product))
             factor = copy.copy(graph.tensors[following[0].outputs[0]])
@@ -152,7 +170,7 @@ class _TableFile(GraphFile):
                 )
 
     def drop_unread(self):
-        """Drops what nothing reads: floats of tables, tensors, and their values."""
+        """Remove operators, tensors and buffers that are not used."""
         for number, graph in enumerate(self.graphs):
             for dequantize, _ in self._list_float_tables(graph):
                 if not list_readers(graph, dequantize.outputs[0]):
@@ -166,19 +184,19 @@ class _TableFile(GraphFile):
                 buffer.data = None
 
     def _list_float_tables(self, graph):
-        """Pairs of an operator DEQUANTIZE and the whole table that it takes."""
-        found = self.of_kind("DEQUANTIZE", graph.operators)
-        found = [(operator, graph.tensors[operator.inputs[0]]) for operator in found]
-        return [(operator, table) for operator, table in found if self._is_table(table)]
+        """Return a list of (DEQUANTIZE operator, the whole table that it converts)."""
+        operators = self.of_kind("DEQUANTIZE", graph.operators)
+        pairs = [(operator, graph.tensors[operator.inputs[0]]) for operator in operators]
+        return [(operator, table) for operator, table in pairs if self._is_table(table)]
 
     def _list_gathers(self, operators):
-        """Those of `operators` that look rows up."""
-        found = self.of_kind("GATHER", operators)
-        options = [operator.builtinOptions for operator in found]
-        return [x for x, o in zip(found, options, strict=True) if o.axis == o.batchDims == 0]
+        """Return the operators in a list that look up rows of a table."""
+        gathers = self.of_kind("GATHER", operators)
+        options = [operator.builtinOptions for operator in gathers]
+        return [x for x, o in zip(gathers, options, strict=True) if o.axis == o.batchDims == 0]
 
     def _is_table(self, tensor):
-        """Return whether it is a constant matrix of int8 with one scale."""
+        """Return whether a tensor is a constant int8 matrix with one scale."""
         if not self._is_int8(tensor) or len(_scales(tensor)) != 1:
             return False
         return not np.any(tensor.quantization.zeroPoint)
@@ -189,7 +207,10 @@ class _TableFile(GraphFile):
         return is_int8 and data is not None and len(tensor.shape) == 2
 
     def _hold_same_numbers(self, table, product):
-        """Return whether both are the same numbers, each rounded with its own scales."""
+        """Return whether two int8 tensors represent the same values, up to rounding.
+
+        `table` has one scale, and `product` has a scale for each row.
+        """
         if not self._is_table(table) or list(table.shape) != list(product.shape):
             return False
         if product.quantization.quantizedDimension != 0:
@@ -199,16 +220,17 @@ class _TableFile(GraphFile):
             self.model.buffers[x.buffer].data.view("int8").reshape(x.shape)
             for x in (table, product)
         )
-        parts = [
-            slice(i, i + 1024) for i in range(0, len(first), 1024)
-        ]  # in parts, to need little memory
+        parts = [slice(i, i + 1024) for i in range(0, len(first), 1024)]  # saves memory
         return all(
             (np.abs(first[i] * scale - second[i] * scales[i]) <= 0.51 * (scale + scales[i])).all()
             for i in parts
         )
 
     def _make_row_scales(self, product):
-        """Return a tensor (rows, 1) of float32 constants, whose buffer every lookup shares."""
+        """Return a constant float32 tensor (rows, 1) with the scales of the int8 tensor `product`.
+
+        If the function is called again for the same weight, both tensors share one buffer.
+        """
         values = _scales(product)[:, None]
         if product.buffer not in self.scales:
             self.scales[product.buffer] = len(self.model.buffers)
@@ -222,15 +244,15 @@ class _TableFile(GraphFile):
 
 
 def round_rows(values):
-    """Floats (rows, H) as int8 with a scale for each row: `(numbers, scales)`, of shape (rows,)."""
+    """Quantize floats (rows, H) to int8, and return (int8 values (rows, H), scales (rows,))."""
     scales = np.abs(values).max(1) / 127
     scales[scales == 0] = 1.0
     return np.rint(values / scales[:, None]).astype("int8"), scales
 
 
 def _scales(tensor):
-    found = None if tensor.quantization is None else tensor.quantization.scale
-    return np.asarray([] if found is None else found, "float32")
+    scale = None if tensor.quantization is None else tensor.quantization.scale
+    return np.asarray([] if scale is None else scale, "float32")
 
 
 def _set_last_axis(shape, last):
@@ -238,7 +260,10 @@ def _set_last_axis(shape, last):
 
 
 def _renumber_tensors(graph, entries):
-    """Drops tensors that nothing reads or writes; `entries` of signatures name some, too."""
+    """Remove unused tensors from a graph, and update all indices of the remaining tensors.
+
+    `entries` are the inputs and outputs of signatures, which also contain such indices.
+    """
     lists = [graph.inputs, graph.outputs]
     lists += [x for op in graph.operators for x in (op.inputs, op.outputs, op.intermediates)]
     lists = [x for x in lists if x is not None]

@@ -1,4 +1,4 @@
-"""LiteRT files by the schema of the runtime: read in plain terms, or as objects to change."""
+"""Read LiteRT files as plain records, or as objects that can be changed."""
 
 import collections
 import dataclasses
@@ -13,13 +13,17 @@ import numpy as np
 from keras_attention.export import backend
 from keras_attention.export.checks.report import Signature, Tensor
 
-# The names of options that are no words of one capital.
+# Names of options that cannot be derived by capitalizing the name of the operator.
 _OPTIONS = {"STRIDED_SLICE": "StridedSliceOptions", "BATCH_MATMUL": "BatchMatMulOptions"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Stored(Tensor):
-    """A tensor of the graph; `constant` is the size in bytes of its stored value, or 0."""
+    """A tensor in the graph of a LiteRT file.
+
+    `constant` is the number of bytes of a constant, and 0 for a tensor that an operator computes.
+    `buffer` is the index of the buffer in the file that stores the constant.
+    """
 
     constant: int
     buffer: int
@@ -31,9 +35,10 @@ class Stored(Tensor):
 
 @dataclasses.dataclass(frozen=True)
 class Operator:
-    """One op: its kind, and its input and output tensors. Custom ops carry their own names.
+    """An operator in the graph of a LiteRT file, with its type (`kind`), inputs and outputs.
 
-    `masked` marks a STRIDED_SLICE that drops or adds axes.
+    `custom` is True for an operator that is not built in. `masked` is True for a STRIDED_SLICE that
+    removes or adds axes.
     """
 
     kind: str
@@ -44,24 +49,27 @@ class Operator:
 
     @property
     def dtypes(self):
-        """Those of its outputs, a set."""
+        """Return the set of the dtypes of all outputs."""
         return {tensor.dtype for tensor in self.outputs}
 
     @property
     def name(self):
-        """The name of what it computes, which holds the scopes of the layers around it."""
+        """Return the name of the first output, which contains the names of layers."""
         return self.outputs[0].name if self.outputs else ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Flatbuffer:
-    """A LiteRT file in plain terms.
+    """The content of a LiteRT file, which may have several graphs.
 
-    `shared` has for each signature the names of outputs that are no tensor of their own: a
-    constant, an input, or another output once more.
-    `first_inputs` has the tensors that the first signature's inputs are in the graph, by name.
-    `runtime` is the first TensorFlow Lite that has the version of every op, as the converter notes
-    it in the file.
+    Attributes:
+        signatures, tensors, operators: tuples with the signatures, tensors and operators of all
+            graphs in the file.
+        shared: dict from the name of a signature to the names of its outputs that share a tensor
+            with another output, an input or a constant.
+        first_inputs: dict from the name of each input of the first signature to its tensor.
+        runtime: str, the oldest version of TensorFlow Lite that supports all ops, as recorded in
+            the file. None if it is not recorded.
     """
 
     signatures: tuple[Signature, ...]
@@ -77,18 +85,24 @@ class Flatbuffer:
 
     @property
     def constants(self):
-        """The stored tensors, one per buffer: several tensors may share one."""
+        """Return a tuple of the constant tensors, one for each buffer."""
         return tuple({t.buffer: t for t in self.tensors if t.constant}.values())
 
 
-# The last files that were read, by the digest of their content: an export looks a dozen times at
-# its file, and reading the graph of one that generates takes longer than running it.
+# Cache of the graphs that were read last, keyed by the digest of the content. An export reads its
+# file a dozen times, and reading a graph that generates text takes longer than running it.
 _LAST_READ = {}
 _MOST_READ = 8
 
 
 def read_graph(path):
-    """Reads the graph of the LiteRT file at `path`; weights are not copied."""
+    """Read a LiteRT file without copying the weights, and return a `Flatbuffer`.
+
+    A `Flatbuffer` has the operators and tensors of the file.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
     backend.import_litert()
     try:
         with open(path, "rb") as file:
@@ -107,8 +121,10 @@ def read_graph(path):
         AttributeError,
         struct.error,
     ) as error:
-        # An offset that leads nowhere raises one of these, depending on where it leads.
-        raise ValueError(f"{path} is damaged: its graph cannot be read.") from error
+        # An invalid offset raises one of these.
+        raise ValueError(
+            f"{path} is damaged. Its graph cannot be read. Export it again."
+        ) from error
 
 
 class _Reader:
@@ -154,7 +170,7 @@ class _Reader:
         return Operator(
             _text(code.CustomCode()) if custom else self.kinds[number],
             custom,
-            tuple(stored[i] for i in inputs if i >= 0),  # -1: an optional input left out
+            tuple(stored[i] for i in inputs if i >= 0),  # -1 is a missing optional input
             tuple(stored[entry.Outputs(i)] for i in range(entry.OutputsLength())),
             number == self.schema.BuiltinOperator.STRIDED_SLICE and self.masked(entry),
         )
@@ -196,10 +212,12 @@ def _text(value):
 
 
 def list_shared_outputs(model):
-    """(name of a signature, names of its outputs that no op writes for them alone) of a file.
+    """Yield (name of a signature, list of names of its shared outputs) for each signature.
+
+    An output is shared if its tensor is also another output, an input or a constant.
 
     Args:
-        model: `Model` of the schema.
+        model: `Model` of the flatbuffer schema.
     """
     for i in range(model.SignatureDefsLength()):
         signature = model.SignatureDefs(i)
@@ -212,15 +230,18 @@ def list_shared_outputs(model):
 
 
 def find_shared(tensors, written):
-    """Indices into a list of tensors: those that occur before, or that no op writes."""
+    """Return the positions of tensors in a list that are repeated, or that no op computes.
+
+    `written` is a set of the tensors that ops compute.
+    """
     return [k for k, x in enumerate(tensors) if x not in written or x in tensors[:k]]
 
 
 class GraphFile:
-    """A LiteRT file; operators name the tensors of a graph by number.
+    """A LiteRT file that can be changed. Operators refer to tensors by their index in the graph.
 
     Args:
-        content: bytes.
+        content: bytes, the content of the file.
     """
 
     def __init__(self, content):
@@ -230,22 +251,27 @@ class GraphFile:
         self.kinds = _list_names(self.schema.BuiltinOperator)
 
     def content(self):
-        """Return the file as bytes."""
+        """Return the content of the changed file as bytes."""
         builder = importlib.import_module("flatbuffers").Builder(1 << 20)
         builder.Finish(self.model.Pack(builder), b"TFL3")
         return bytes(builder.Output())
 
     def kind(self, operator):
-        """Return the name of what an operator does, such as `"GATHER"`."""
+        """Return the type of an operator, such as `"GATHER"`."""
         return self.kinds[self.model.operatorCodes[operator.opcodeIndex].builtinCode]
 
     def of_kind(self, kind, operators):
-        """Those of `operators` that are of a kind."""
+        """Return the operators in a list that have the type `kind`."""
         codes, code = self.model.operatorCodes, getattr(self.schema.BuiltinOperator, kind)
         return [x for x in operators if codes[x.opcodeIndex].builtinCode == code]
 
     def operator(self, kind, inputs, output, **options):
-        """A new operator, in no graph yet; `options` are attributes of its table in the schema."""
+        """Return a new operator of type `kind` with one output.
+
+        `kind` is a name of the flatbuffer schema, such as `"ADD"`. `inputs` and `output` are
+        indices of tensors in the graph. `options` are attributes of the operator's options table in
+        the schema.
+        """
         name = _OPTIONS.get(kind, f"{kind.capitalize()}Options")
         table = getattr(self.schema, f"{name}T", lambda: None)()  # FLOOR has no options
         for key, value in options.items():
@@ -259,27 +285,33 @@ class GraphFile:
         )
 
     def value(self, tensor):
-        """Return the stored numbers of a constant of float16, float32 or int32, or None."""
+        """Return the values of a float16, float32 or int32 constant, or None for other tensors."""
         types, data = self.schema.TensorType, self.bytes_of(tensor)
-        known = ("float16", "float32", "int32")
-        dtype = {getattr(types, name.upper()): name for name in known}.get(tensor.type)
+        dtypes = ("float16", "float32", "int32")
+        dtype = {getattr(types, name.upper()): name for name in dtypes}.get(tensor.type)
         if not data or dtype is None:
             return None
         return np.frombuffer(data, dtype).reshape(get_shape(tensor))
 
     def bytes_of(self, tensor):
-        """Return the stored bytes of a tensor; none if it is computed."""
+        """Return the stored bytes of a constant tensor. They are empty for other tensors."""
         data = self.model.buffers[tensor.buffer].data
         return b"" if data is None else np.asarray(data, "uint8").tobytes()
 
     def scales_of(self, values):
-        """Return the quantization of an int8 tensor with these scales, one or one for each row."""
+        """Return the quantization parameters of an int8 tensor.
+
+        `values` is an array with one scale, or with a scale for each row.
+        """
         return self.schema.QuantizationParametersT(
             scale=np.asarray(values, "float32"), zeroPoint=np.zeros(len(values), "int64")
         )
 
     def constant(self, graph, value):
-        """Return the number of a new constant tensor: of floats, int32 or bool."""
+        """Add a tensor with the constant `value` (floats, int32 or bool), and return its index.
+
+        `graph` is one of the file's graphs.
+        """
         value, types = np.ascontiguousarray(value), self.schema.TensorType
         self.model.buffers.append(self.schema.BufferT(np.frombuffer(value.tobytes(), "uint8")))
         tensor = self.schema.TensorT(
@@ -292,29 +324,29 @@ class GraphFile:
 
     def _code_index(self, kind):
         codes, code = self.model.operatorCodes, getattr(self.schema.BuiltinOperator, kind)
-        known = [entry.builtinCode for entry in codes]
-        if code not in known:
+        numbers = [entry.builtinCode for entry in codes]
+        if code not in numbers:
             codes.append(self.schema.OperatorCodeT(min(code, 127), None, 1, code))
-        return [*known, code].index(code)
+        return [*numbers, code].index(code)
 
 
 def get_shape(tensor):
-    """Return the shape as a tuple of ints; an axis of any size is 1 there."""
+    """Return the shape of a tensor as a tuple of int, with 1 for dynamic axes."""
     return () if tensor.shape is None else tuple(map(int, tensor.shape))
 
 
 def list_readers(graph, tensor):
-    """Return the operators that take the tensor."""
+    """Return a list of the operators in a graph that read the tensor with the index `tensor`."""
     return [operator for operator in graph.operators if tensor in operator.inputs]
 
 
 def add_tensor(graph, tensor):
-    """Return the number of a new tensor."""
+    """Add a tensor to a graph, and return the index of the tensor."""
     graph.tensors.append(tensor)
     return len(graph.tensors) - 1
 
 
-def replace_operator(graph, operator, *others):
-    """Puts `others` in the place of an operator."""
-    place = next(i for i, x in enumerate(graph.operators) if x is operator)
-    graph.operators[place : place + 1] = others
+def replace_operator(graph, operator, *new):
+    """Replace an operator in a graph by the operators `new`."""
+    index = next(i for i, x in enumerate(graph.operators) if x is operator)
+    graph.operators[index : index + 1] = new

@@ -1,8 +1,8 @@
-"""Graphs of fixed shapes, rewritten so that GPU delegates run all of them, and run them right.
+"""Rewrite graphs of fixed shapes, so that GPU delegates run all operators correctly.
 
-The operators that ai_edge_litert's delegate refuses, silently computes wrongly, or crashes on
-were measured one by one; `tests/export/graphs/test_gpu.py` has a case for each. The CPU's numbers
-stay, those of sine and cosine to 1e-6.
+The GPU delegate of ai_edge_litert does not support some operators, returns wrong results for
+other operators, and crashes on a few. `tests/export/graphs/test_gpu.py` has a test for each of
+these operators. Results on the CPU do not change, except sine and cosine by up to 1e-6.
 """
 
 import math
@@ -22,22 +22,23 @@ _BINARY = {
     *("LOGICAL_AND", "LOGICAL_OR"),
 }
 _LOWEST = float(np.finfo("float32").min)
-_LANES = 4  # columns that a GPU's vectors hold
+_LANES = 4  # number of columns in a GPU vector
 
-# Of r² for r from -π to π, the lowest power first: sin(r) / r and cos(r), both to 6e-7.
+# Coefficients of polynomials in r² for sin(r) / r and cos(r), lowest power first. For r from -π to
+# π, the error is at most 6e-7.
 _SINE = (1.0, -0.16666666, 8.3333217e-3, -1.9840534e-4, 2.753585e-6, -2.472881e-8, 1.3613e-10)
 _COSINE = (1.0, -0.4999999, 4.1666489e-2, -1.3887803e-3, 2.4769883e-5, -2.7079029e-7, 1.7245e-9)
-_TURN = 6.28125, 2 * math.pi - 6.28125  # the first times a whole number is exact in float32
+_TURN = 6.28125, 2 * math.pi - 6.28125  # products of the first with integers are exact in float32
 
 
 def adapt_to_gpu(content):
-    """Return the LiteRT file `content`; its graphs without a free shape are rewritten.
+    """Rewrite the graphs of fixed shapes in a LiteRT file for GPU delegates.
 
     Args:
-        content: bytes.
+        content: bytes, the content of the file.
 
     Returns:
-        bytes; `content` itself where no graph is fixed.
+        bytes, the new content, or `content` itself if no graph has fixed shapes.
     """
     file = GraphFile(content)
     signatures = [[tensor.shapeSignature for tensor in graph.tensors] for graph in file.graphs]
@@ -53,11 +54,14 @@ def adapt_to_gpu(content):
 
 
 class _Rewriting(GraphEditor):
-    """One pass over the operators of a graph, in order; each is emitted, or others in its place."""
+    """One pass over the operators of a graph, which keeps or replaces each operator.
+
+    The method `_on_<kind>` handles the operators of a type, such as `_on_gather` for GATHER.
+    """
 
     def __init__(self, file, graph, outputs):
         super().__init__(file, graph, outputs)
-        self.reduced = {}  # of an angle: what it is without whole turns, and the square of that
+        self.reduced = {}  # tensor of angles -> (angles reduced to -π to π, their squares)
         self.joined = self.list_inputs("CONCATENATION")
 
     def run(self):
@@ -86,7 +90,7 @@ class _Rewriting(GraphEditor):
         self.emit(operator)
 
     def _on_gather(self, operator):
-        """Gives indices one axis, and looks rows up in a table as it is stored."""
+        """Rewrite a lookup of rows: flatten the indices to one axis, and read the stored dtype."""
         options, (table, ids) = operator.builtinOptions, operator.inputs
         shape, maker = self.get_shape(ids), self.makers.get(int(table))
         if options.batchDims:
@@ -107,7 +111,7 @@ class _Rewriting(GraphEditor):
         self.emit_and_reshape(self.file.operator("CAST", [rows], y, **dtypes), sizes)
 
     def _on_strided_slice(self, operator):
-        """Keeps an axis that is dropped, and drops it by a RESHAPE."""
+        """Rewrite a slice that removes axes: slice with all axes, and remove them by a RESHAPE."""
         options = operator.builtinOptions
         bounds = [self.file.value(self.graph.tensors[i]) for i in operator.inputs[1:]]
         if (
@@ -118,7 +122,7 @@ class _Rewriting(GraphEditor):
         ):
             return self.emit(operator)
         begin, end, steps = bounds = [bound.copy() for bound in bounds]
-        shape, kept = self.get_shape(operator.inputs[0]), []
+        shape, sizes = self.get_shape(operator.inputs[0]), []
         left = list(self.get_shape(operator.outputs[0]))
         for axis, size in enumerate(shape):
             dropped = axis < len(begin) and options.shrinkAxisMask >> axis & 1
@@ -126,13 +130,13 @@ class _Rewriting(GraphEditor):
                 begin[axis] %= size
                 end[axis] = begin[axis] + 1
                 steps[axis] = 1
-            kept.append(1 if dropped else left.pop(0))
+            sizes.append(1 if dropped else left.pop(0))
         for mask in ("beginMask", "endMask"):
             setattr(options, mask, getattr(options, mask) & ~options.shrinkAxisMask)
         options.shrinkAxisMask = 0
         constants = [self.file.constant(self.graph, bound) for bound in bounds]
         operator.inputs = np.asarray([operator.inputs[0], *constants], "int32")
-        self.emit_and_reshape(operator, kept)
+        self.emit_and_reshape(operator, sizes)
 
     def _on_split(self, operator):
         self._cut(operator, *operator.inputs[::-1])
@@ -141,7 +145,10 @@ class _Rewriting(GraphEditor):
         self._cut(operator, operator.inputs[0], operator.inputs[2])
 
     def _cut(self, operator, x, axis):
-        """Slices what is joined again: a delegate skips a SPLIT before a CONCATENATION."""
+        """Replace a SPLIT before a CONCATENATION by slices, because the delegate ignores the SPLIT.
+
+        `x` is the tensor to split, and `axis` is the tensor with the number of the axis.
+        """
         axis = self.file.value(self.graph.tensors[axis])
         if axis is None or not self.joined & set(map(int, operator.outputs)):
             return self.emit(operator)
@@ -157,7 +164,7 @@ class _Rewriting(GraphEditor):
             start += size
 
     def _on_sin(self, operator):
-        """A polynomial: the sine of a GPU is off by 1e-4 and, for large angles, by anything."""
+        """Replace SIN by a polynomial, because the error of SIN on a GPU is 1e-4 or more."""
         self._wave(operator, _SINE, odd=True)
 
     def _on_cos(self, operator):
@@ -165,13 +172,12 @@ class _Rewriting(GraphEditor):
 
     def _wave(self, operator, factors, odd):
         x, y = int(operator.inputs[0]), int(operator.outputs[0])
-        behind, flat = self.before_flattening(x), None
-        if behind is not None:
-            x, y, flat = behind, self.copy_tensor(y, self.get_shape(behind)), y
+        before, flat = self.before_flattening(x), None
+        if before is not None:
+            x, y, flat = before, self.copy_tensor(y, self.get_shape(before)), y
         angle, square = self._reduced(x)
-        lowest, *others, highest = map(self.add_number, factors)
-        value = highest
-        for factor in reversed(others):
+        lowest, *middle, value = map(self.add_number, factors)
+        for factor in reversed(middle):
             value = self.combine("ADD", self.combine("MUL", square, value), factor)
         value = self.combine("MUL", square, value)
         if odd:
@@ -182,7 +188,7 @@ class _Rewriting(GraphEditor):
             self.reshape_into(y, flat)
 
     def _reduced(self, x):
-        """`x` without its whole turns, from -π to π, and its square; once for sine and cosine."""
+        """Return the angles `x` reduced to the range -π to π, and their squares, as two tensors."""
         if x not in self.reduced:
             turns = self.combine("MUL", x, self.add_number(1 / (2 * math.pi)))
             turns = self.combine("ADD", turns, self.add_number(0.5))
@@ -195,7 +201,7 @@ class _Rewriting(GraphEditor):
         return self.reduced[x]
 
     def _on_topk_v2(self, operator):
-        """Pads columns to whole vectors: a delegate reads garbage behind the last one."""
+        """Pad the scores of a top-k, because the delegate reads whole GPU vectors of 4 columns."""
         x = int(operator.inputs[0])
         shape, tensor = self.get_shape(x), self.graph.tensors[x]
         missing = -shape[-1] % _LANES
@@ -209,7 +215,10 @@ class _Rewriting(GraphEditor):
         self.emit(operator)
 
     def _on_cumsum(self, operator):
-        """Sums along the second of three axes: along the last, sums are wrong or crash."""
+        """Rewrite a cumulative sum along the last axis, which is wrong or crashes on a GPU.
+
+        The new operators sum along the second of three axes.
+        """
         x, y = int(operator.inputs[0]), int(operator.outputs[0])
         shape, axis = self.get_shape(x), self.file.value(self.graph.tensors[operator.inputs[1]])
         if axis is None or len(shape) < 2 or int(axis.reshape(())) % len(shape) != len(shape) - 1:
@@ -226,7 +235,10 @@ class _Rewriting(GraphEditor):
         self.reshape_into(back, y)
 
     def _on_batch_matmul(self, operator):
-        """Gives operands the same axes, and puts no constant on the left."""
+        """Rewrite a batched matrix product as delegates need it.
+
+        Both operands get the same batch axes, and a constant becomes the right operand.
+        """
         (a, b), (y,), options = operator.inputs, operator.outputs, operator.builtinOptions
         rank = len(self.get_shape(y))
         batch = self.get_shape(y)[:-2]
@@ -246,28 +258,24 @@ class _Rewriting(GraphEditor):
         self.emit(operator)
 
     def _on_fully_connected(self, operator):
-        """Keeps the axes of the input, where its rows are no batch."""
+        """Rewrite a dense layer, so that its input keeps all axes instead of becoming a matrix."""
         x, weights, *_ = map(int, operator.inputs)
         y = int(operator.outputs[0])
-        shape, given = self.get_shape(x), self.get_shape(y)
-        if shape[-1] != self.get_shape(weights)[-1] or len(given) != 2 or given[0] == 1:
+        shape, output = self.get_shape(x), self.get_shape(y)
+        if shape[-1] != self.get_shape(weights)[-1] or len(output) != 2 or output[0] == 1:
             return self.emit(operator)
         if len(shape) == 2:
-            behind = self.reshaped.get(x)
-            if (
-                behind is not None
-                and 3 <= len(self.get_shape(behind))
-                and (self.get_shape(behind)[-1] == shape[-1])
-            ):
-                x = behind
-            else:
-                x = self.reshape(x, (1, *shape))
+            before = self.before_flattening(x)
+            x = self.reshape(x, (1, *shape)) if before is None else before
             operator.inputs = np.asarray([x, *operator.inputs[1:]], "int32")
         operator.builtinOptions.keepNumDims = True
-        self.emit_and_reshape(operator, (*self.get_shape(x)[:-1], given[-1]))
+        self.emit_and_reshape(operator, (*self.get_shape(x)[:-1], output[-1]))
 
     def _on_pad(self, operator):
-        """Pads at least three axes, of numbers: delegates pad no others."""
+        """Rewrite a PAD of bools, or of a tensor with fewer than three axes.
+
+        Delegates do not support these two cases.
+        """
         x, widths = map(int, operator.inputs[:2])
         shape, around = self.get_shape(x), self.file.value(self.graph.tensors[widths])
         if self.graph.tensors[x].type == self.file.schema.TensorType.BOOL and around is not None:
@@ -282,7 +290,10 @@ class _Rewriting(GraphEditor):
         self.emit_and_reshape(operator, (1,) * front + self.get_shape(operator.outputs[0]))
 
     def _join(self, operator, around):
-        """Pads truth values by joining constants to them, one axis after the other."""
+        """Replace a PAD of bools by concatenations of the tensor with constants.
+
+        `around` is an int array (axes, 2) with the number of values before and after each axis.
+        """
         x, filling = int(operator.inputs[0]), False
         if len(operator.inputs) > 2:
             filling = bool(self.file.bytes_of(self.graph.tensors[operator.inputs[2]])[0])
@@ -299,7 +310,10 @@ class _Rewriting(GraphEditor):
             self.reshape_into(x, operator.outputs[0])
 
     def _filled(self, x, axis, size, filling):
-        """Return a constant like a piece of `x`, `size` long along an axis, or None."""
+        """Return a constant whose values are all `filling`, or None if `size` is 0.
+
+        The shape is that of `x`, but with the size `size` along the axis `axis`.
+        """
         if not size:
             return None
         shape = list(self.get_shape(x))
@@ -309,31 +323,37 @@ class _Rewriting(GraphEditor):
     _on_padv2 = _on_pad
 
     def _unary(self, operator):
-        behind = self.before_flattening(operator.inputs[0])
-        if behind is None or len(operator.inputs) > 1:
+        before = self.before_flattening(operator.inputs[0])
+        if before is None or len(operator.inputs) > 1:
             return self.emit(operator)
-        operator.inputs = np.asarray([behind], "int32")
-        self.emit_and_reshape(operator, self.get_shape(behind))
+        operator.inputs = np.asarray([before], "int32")
+        self.emit_and_reshape(operator, self.get_shape(before))
 
     def _binary(self, operator):
-        """Gives operands the same number of axes: delegates broadcast missing ones wrongly."""
-        given = self.get_shape(operator.outputs[0])
-        behind = [self.before_flattening(x) for x in operator.inputs]
-        shapes = {self.get_shape(x)[:-1] for x in behind if x is not None}
-        shapes = [shape for shape in shapes if [math.prod(shape)] == list(given[:-1])]
-        if len(given) != 2 or not shapes:
-            operator.inputs = self._with_axes(operator.inputs, len(given))
+        """Rewrite an operator such as ADD, so that both operands have the same number of axes.
+
+        Delegates broadcast operands with different numbers of axes incorrectly.
+        """
+        output = self.get_shape(operator.outputs[0])
+        before = [self.before_flattening(x) for x in operator.inputs]
+        shapes = {self.get_shape(x)[:-1] for x in before if x is not None}
+        shapes = [shape for shape in shapes if [math.prod(shape)] == list(output[:-1])]
+        if len(output) != 2 or not shapes:
+            operator.inputs = self._with_axes(operator.inputs, len(output))
             return self.emit(operator)
         rows, inputs = shapes[0], []
         for x in operator.inputs:
             own = self.get_shape(x)
-            has_rows = len(own) == 2 and own[0] == given[0]
+            has_rows = len(own) == 2 and own[0] == output[0]
             inputs.append(self.reshape(x, (*rows, own[-1])) if has_rows else x)
         operator.inputs = self._with_axes(inputs, len(rows) + 1)
-        self.emit_and_reshape(operator, (*rows, given[-1]))
+        self.emit_and_reshape(operator, (*rows, output[-1]))
 
     def _with_axes(self, tensors, rank):
-        """Axes in front, for all but numbers and constant rows."""
+        """Prepend axes to tensors until each has `rank` axes, and return an array of the tensors.
+
+        Scalars and constants with one axis do not change.
+        """
         inputs = []
         for x in map(int, tensors):
             own = self.get_shape(x)
@@ -343,14 +363,17 @@ class _Rewriting(GraphEditor):
         return np.asarray(inputs, "int32")
 
     def _on_reduce_max(self, operator):
-        """Keeps a reduction apart from an addition: fused by a delegate, both are wrong."""
+        """Put a multiplication by 1 between an ADD and a maximum or minimum of its result.
+
+        Otherwise a delegate fuses both operators incorrectly.
+        """
         x = int(operator.inputs[0])
         maker = self.makers.get(x)
         if maker is not None and self.file.kind(maker) == "ADD" and not self.is_quantized(x):
-            apart, one = self.copy_tensor(x, self.get_shape(x)), np.asarray(1, "float32")
+            copied, one = self.copy_tensor(x, self.get_shape(x)), np.asarray(1, "float32")
             one = self.file.constant(self.graph, one)
-            self.emit(self.file.operator("MUL", [x, one], apart))
-            operator.inputs = np.asarray([apart, *operator.inputs[1:]], "int32")
+            self.emit(self.file.operator("MUL", [x, one], copied))
+            operator.inputs = np.asarray([copied, *operator.inputs[1:]], "int32")
         self.emit(operator)
 
     _on_reduce_min = _on_reduce_max

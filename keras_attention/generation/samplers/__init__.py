@@ -1,4 +1,4 @@
-"""Samplers: parts that find a sequence in the distributions of a model, token by token."""
+"""Samplers for `generate`: how the next token is chosen from the logits of a model."""
 
 from keras_attention.core import part
 from keras_attention.generation.samplers.base import Sampler, TokenSampler, draw
@@ -10,7 +10,7 @@ NAMES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
 
 
 def get(identifier):
-    """Return the sampler that `identifier` means: one, its name or its config.
+    """Return a `Sampler` from a sampler, its name or its config.
 
     ```python
     import keras_attention as ka
@@ -19,7 +19,7 @@ def get(identifier):
     ```
     """
     if identifier is None:
-        raise ValueError(f"sampler=None: expected one of {', '.join(NAMES)}, or a Sampler.")
+        raise ValueError(f"sampler=None: expected a Sampler or one of {', '.join(NAMES)}.")
     return part.get(identifier, names=NAMES, family="sampler", base=Sampler)
 
 

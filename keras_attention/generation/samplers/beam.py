@@ -1,4 +1,4 @@
-"""`Beam`, the settings of beam search; `generation.beam_search` runs it."""
+"""`Beam`, the settings of beam search. `generation.beam_search` runs it."""
 
 import dataclasses
 
@@ -12,23 +12,23 @@ from keras_attention.generation.samplers.base import Sampler
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Beam(Sampler):
-    """Beam search: of all beginnings the `width` most probable are continued, step by step.
+    """Beam search: continues the `width` most probable sequences, step by step.
 
-    A beginning that ends, with an END id, while it is among the `width` best leaves the beam and
-    becomes a result; the beam stays as wide as it was. Results are ranked by
+    A sequence that ends with an end id while it is among the `width` best becomes a result, and
+    another sequence takes its place. Results are ranked by
 
         log P(Y) / ((5 + |Y|) / 6)^length_penalty                 (Wu et al., 2016, equation 14)
 
-    where |Y| counts the new tokens of that very sequence, END included. The search stops when
-    nothing in the beam can become better than the results; a sequence that is cut off at
-    `max_new_tokens` competes like one that ended there.
+    where |Y| is the number of new tokens of the sequence Y, with the end id. The search stops when
+    no sequence can become better than the results. A sequence that is cut off at `max_new_tokens`
+    is ranked as if it had ended there.
 
     Args:
-        width: int, how many beginnings are continued. It may be larger than the vocabulary.
-        length_penalty: float, at least 0: alpha in the formula. 0 ranks by probability alone, which
-            favours short sequences; Wu et al. use 0.2, others up to 1.
-        num_return_sequences: int, at most `width`: how many results each row has, best first. Where
-            fewer sequences exist, the rest is padding with a total of -inf.
+        width: int, how many sequences are continued. It may be larger than the vocabulary.
+        length_penalty: float, at least 0, the exponent in the formula. 0 ranks by probability,
+            which favors short sequences. Wu et al. use 0.2.
+        num_return_sequences: int, at most `width`, the number of results for each row, the best
+            first. If fewer sequences exist, the rest is padding with a total of -inf.
 
     ```python
     import keras_attention as ka
@@ -47,10 +47,10 @@ class Beam(Sampler):
         checks.check_number(self, "length_penalty", least=0)
         if self.num_return_sequences > self.width:
             raise ValueError(
-                f"Beam(width={self.width}, num_return_sequences={self.num_return_sequences}): a "
-                "beam cannot return more sequences than it is wide. Widen it, or ask for fewer."
+                f"Beam(width={self.width}, num_return_sequences={self.num_return_sequences}): "
+                "expected at most width sequences. Use a larger width, or request fewer."
             )
 
     def divisor(self, length):
-        """Return the length penalty of a sequence of `length` new tokens, a divisor."""
+        """Return ((5 + length) / 6)^length_penalty, the divisor of log-probabilities."""
         return ops.power((5.0 + ops.cast(length, "float32")) / 6.0, self.length_penalty)

@@ -1,4 +1,4 @@
-"""`Greedy`, the most probable token."""
+"""`Greedy`: a sampler that always chooses the most probable token."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ from keras_attention.generation.samplers.base import TokenSampler, first_of
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Greedy(TokenSampler):
-    """The most probable token, always; of equals that with the lowest id.
+    """Always chooses the most probable token. If several are equally probable, the lowest id.
 
     ```python
     import numpy as np

@@ -1,4 +1,4 @@
-"""`Sample`, random tokens: by temperature, top k, top p (nucleus), and min p."""
+"""`Sample`: a sampler that chooses random tokens, with temperature, top k, top p and min p."""
 
 import dataclasses
 
@@ -8,26 +8,27 @@ from keras import ops
 from keras_attention.core import checks
 from keras_attention.generation.samplers.base import IMPOSSIBLE, TokenSampler
 
-LEAST = 1e-30  # temperature: below, float32 would divide 0 by 0
+LEAST = 1e-30  # temperature: below it, float32 would divide 0 by 0
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Sample(TokenSampler):
-    """Draws each token from the model's distribution, or from its more probable part.
+    """Samples each token from the model's distribution, or from its more probable part.
 
-    The arguments apply in this order, each to the distribution after the one before:
+    The arguments are applied in this order:
 
     Args:
-        temperature: float above 0; the logits are divided by it. Above 1 is more random.
-        top_k: int; keeps the k most probable tokens (Fan et al., 2018, section 5.1), and all that
-            are as probable as the last of them.
-        top_p: float in (0, 1]; keeps the fewest most probable tokens that together have at least
-            this probability (Holtzman et al., 2020, section 3.1), and all as probable as the last.
-        min_p: float in [0, 1]; keeps the tokens that have at least this share of the probability
-            of the most probable one (Nguyen et al., 2024, section 3).
-        seed: int, for the same draws every time; `generate(seed=...)` comes first. None draws from
-            NumPy's generator, which `keras.utils.set_random_seed` sets.
+        temperature: float above 0 that divides the logits. Above 1 makes tokens more random.
+        top_k: int, keeps the k most probable tokens (Fan et al., 2018, section 5.1), and tokens as
+            probable as the last of them.
+        top_p: float in (0, 1], keeps the fewest most probable tokens that together have at least
+            this probability (Holtzman et al., 2020, section 3.1), and tokens as probable as the
+            last of them.
+        min_p: float in [0, 1], keeps tokens with at least this fraction of the highest
+            probability (Nguyen et al., 2024, section 3).
+        seed: int, for the same random tokens every time. `generate(seed=...)` takes precedence.
+            None uses NumPy's generator, which `keras.utils.set_random_seed` sets.
 
     ```python
     import numpy as np
@@ -69,7 +70,7 @@ class Sample(TokenSampler):
             logits = ops.where(logits >= highest[:, number - 1 :], logits, IMPOSSIBLE)
         weights = ops.softmax(logits, axis=-1)
         if self.top_p is not None and self.top_p < 1:
-            highest, _ = ops.top_k(weights, number)  # the nucleus is among them
+            highest, _ = ops.top_k(weights, number)  # these include the nucleus
             before = ops.cumsum(highest, axis=-1) - highest
             least = ops.min(ops.where(before < self.top_p, highest, 1.0), axis=-1, keepdims=True)
             weights = ops.where(weights >= least, weights, 0.0)

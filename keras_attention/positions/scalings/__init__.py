@@ -1,4 +1,4 @@
-"""Scalings of rotary positions, for inputs longer than those of training."""
+"""Scalings of rotary positions, for inputs longer than those in training."""
 
 from keras_attention.core import part
 from keras_attention.positions.scalings.base import Scaling, unscaled
@@ -19,7 +19,9 @@ NAMES = {
 
 
 def get(identifier):
-    """Return the scaling for a scaling, its name, its config, or None.
+    """Return the scaling that `identifier` describes.
+
+    `identifier` is a scaling, a name in `NAMES`, or the config of a scaling. None returns None.
 
     ```python
     import keras_attention as ka

@@ -1,4 +1,4 @@
-"""The base class of scalings, and the unscaled rates of rotary positions."""
+"""The base class of scalings, and the unscaled rotation rates of rotary positions."""
 
 import numpy as np
 from keras import ops
@@ -7,9 +7,9 @@ from keras_attention.core import scope
 
 
 class Scaling:
-    """Gives the rates at which `Rotary` rotates its pairs of features.
+    """Base class of scalings, which determine how fast `Rotary` rotates its pairs of features.
 
-    A new scaling is a frozen dataclass under `Scaling` and `Part` that defines `rates`.
+    To write a new scaling, subclass `Scaling` and `Part` as a frozen dataclass and define `rates`.
 
     ```python
     import dataclasses
@@ -19,7 +19,7 @@ class Scaling:
 
     @dataclasses.dataclass(frozen=True)
     class Fastest(ka.positions.scalings.Scaling, ka.Part):
-        "Rotates the first pair alone."
+        "Rotates only the first pair."
 
         def rates(self, size, max_wavelength, positions):
             return np.eye(size // 2)[0]
@@ -31,38 +31,46 @@ class Scaling:
     ```
     """
 
-    amplitude = 1.0  # factor of the rotated features
+    amplitude = 1.0  # the rotated features are multiplied by it
 
     def rates(self, size, max_wavelength, positions):
-        """Compute the angle of each pair at position 1.
+        """Compute the rate of each pair of features: its angle at position 1.
 
         Args:
             size: even int, R, the number of features that rotate.
-            max_wavelength: as in `Rotary`.
-            positions: int (T,) or (B, T), where the tokens are.
+            max_wavelength: positive number. Without scaling, the slowest pair has a wavelength of
+                almost 2π · max_wavelength.
+            positions: int (T,) or (B, T), for rates that depend on the positions.
 
         Returns:
-            NumPy (R / 2,), or a tensor (1 or B, 1, 1, R / 2) if they depend on the positions.
+            NumPy (R / 2,), or a tensor (1 or B, 1, 1, R / 2) if rates depend on the positions.
         """
         raise NotImplementedError(f"{type(self).__name__}.rates")
 
 
 def unscaled(size, max_wavelength):
-    """Compute the rates of the paper, max_wavelength^(-2k/R): NumPy (R / 2,)."""
+    """Compute the rotation rates of `Rotary` without scaling: NumPy (size / 2,).
+
+    Pair k of the `size` rotated features has the rate max_wavelength^(-2k/size), its angle at
+    position 1.
+    """
     return float(max_wavelength) ** (-2.0 * np.arange(size // 2) / size)
 
 
 def compute_length(positions, length=None):
-    """Return `length`, or one more than each row's last position: float32 (1 or B, 1, 1, 1)."""
+    """Return the length of each row of a batch as float32 (1 or B, 1, 1, 1).
+
+    The length is `length`, or one more than the row's largest position if `length` is None.
+    """
     if length is None:
         scope.refuse_decoding(
-            "a rotary scaling that goes by the length of the text (DynamicNTK, LongRoPE) would "
-            "rotate earlier tokens anew as it grows. Fix its length=."
+            "a rotary scaling that depends on the length of the text (DynamicNTK, LongRoPE) would "
+            "rotate earlier tokens differently as the text grows. Set its length=."
         )
         length = ops.max(positions, axis=-1) + 1
     return ops.reshape(ops.cast(ops.convert_to_tensor(length), "float32"), (-1, 1, 1, 1))
 
 
 def get_attention_factor(part, default):
-    """Return the `attention_factor` of a scaling, or `default` for None."""
+    """Return the `attention_factor` of the scaling `part`, or `default` if it is None."""
     return default if part.attention_factor is None else part.attention_factor

@@ -1,4 +1,4 @@
-"""Position interpolation: positions divided by a factor."""
+"""Position interpolation: positions are divided by a factor."""
 
 import dataclasses
 
@@ -12,10 +12,12 @@ from keras_attention.positions.scalings.base import Scaling, unscaled
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Linear(Scaling, Part):
-    """Divides every position by `factor`: position interpolation (Chen et al., 2023).
+    """A scaling of `Rotary` that divides every position by `factor` (Chen et al., 2023).
+
+    Also called position interpolation.
 
     Args:
-        factor: number above 0, how many times longer the inputs are than in training.
+        factor: positive number, the ratio of the longest input to the length in training.
 
     ```python
     import numpy as np

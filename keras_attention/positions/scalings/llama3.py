@@ -1,4 +1,4 @@
-"""Llama 3.1's scaling: long wavelengths stretched, short ones unchanged."""
+"""Llama 3.1's scaling of rotary positions: long wavelengths are stretched, and short ones kept."""
 
 import dataclasses
 import math
@@ -14,22 +14,24 @@ from keras_attention.positions.scalings.base import Scaling, unscaled
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Llama3(Scaling, Part):
-    """Stretches long wavelengths by `factor`, and no short ones (Llama 3.1; Dubey et al., 2024).
+    """A scaling of `Rotary` that divides only slow rotation rates by `factor` (Dubey et al., 2024).
 
-    A wavelength that fits less than `low_frequency_factor` times into `original_length` positions
-    is stretched, one that fits more than `high_frequency_factor` times stays. Between the two, the
-    rate is interpolated linearly in the number of periods.
+    The rate of a pair of features is divided if the pair rotates fewer than `low_frequency_factor`
+    times in `original_length` positions, and unchanged if it rotates more than
+    `high_frequency_factor` times. Between the two, the rate is interpolated linearly in the number
+    of rotations.
 
     Args:
-        factor: number above 0, how many times longer the inputs are than in training.
+        factor: positive number, the ratio of the longest input to the length in training.
         original_length: int, the length in training.
-        low_frequency_factor, high_frequency_factor: numbers above 0, the first the smaller.
+        low_frequency_factor: positive number of rotations, less than `high_frequency_factor`.
+        high_frequency_factor: positive number of rotations.
 
     ```python
     import numpy as np
     import keras_attention as ka
 
-    llama3 = ka.positions.scalings.Llama3()  # Llama 3.1's own numbers
+    llama3 = ka.positions.scalings.Llama3()  # the values of Llama 3.1
     slower = ka.positions.scalings.unscaled(128, 500000) / llama3.rates(128, 500000, None)
     assert slower[0] == 1 and np.isclose(slower[-1], 8)
     ```

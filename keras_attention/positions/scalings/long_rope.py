@@ -1,4 +1,4 @@
-"""LongRoPE: a searched factor for each pair of features."""
+"""LongRoPE: a separate factor, found by search, for each pair of features."""
 
 import dataclasses
 import math
@@ -20,21 +20,23 @@ from keras_attention.positions.scalings.base import (
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class LongRoPE(Scaling, Part):
-    """Slows each pair by its own factor, from one list for short and one for long inputs.
+    """A scaling of `Rotary` that divides the rotation rate of each pair by its own factor.
 
-    Ding et al. (2024), as in Phi-3: `long_factors` are for inputs longer than `original_length`.
-    Queries and keys grow by √(1 + ln(factor) / ln(original_length)) at any length.
+    Ding et al. (2024) propose it, and Phi-3 uses it. `long_factors` are used for inputs longer than
+    `original_length`, and `short_factors` for all others. At any length, queries and keys are
+    multiplied by √(1 + ln(factor) / ln(original_length)).
 
-    The length is one more than the last position of each row, separately for queries and keys. Both
-    must reach equally far, as in self-attention, and keys in a cache stay rotated for the length at
-    their time. Otherwise set `length`.
+    The length of an input is one more than the largest position of its row. It is computed
+    separately for queries and keys, so both must end at the same position, as in self-attention.
+    In cross-attention, and to decode with a cache, set `length` instead.
 
     Args:
-        short_factors, long_factors: R / 2 numbers above 0.
+        short_factors: R / 2 positive numbers, one for each pair, if R features rotate.
+        long_factors: R / 2 positive numbers, likewise.
         original_length: int, the length in training, at least 2.
-        factor: number above 0, how many times longer the longest inputs are.
-        attention_factor: float, the factor of queries and keys. None is as above.
-        length: int, the length to assume. None is that of the given positions.
+        factor: positive number, the ratio of the longest input to the length in training.
+        attention_factor: float, the factor of queries and keys. None means the square root above.
+        length: int, the length to assume for all inputs. None computes it from the positions.
 
     ```python
     import numpy as np

@@ -1,4 +1,4 @@
-"""NTK scalings of rotary positions, with a fixed and with a dynamic factor."""
+"""NTK scalings of rotary positions, with a fixed or a dynamic factor."""
 
 import dataclasses
 
@@ -14,12 +14,14 @@ from keras_attention.positions.scalings.base import Scaling, compute_length, uns
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class NTK(Scaling, Part):
-    """Multiplies max_wavelength by factor^(R / (R - 2)) (bloc97, 2023; Peng et al., 2024, eq. 8).
+    """A scaling of `Rotary` that slows pairs the more, the slower they are (bloc97, 2023).
 
-    The fastest pair rotates as before, the slowest `factor` times more slowly.
+    `max_wavelength` is multiplied by factor^(R / (R - 2)), for R features that rotate. The rate of
+    the fastest pair is unchanged, and the rate of the slowest pair is divided by `factor` (equation
+    8 of Peng et al., 2024).
 
     Args:
-        factor: number above 0, how many times longer the inputs are than in training.
+        factor: positive number, the ratio of the longest input to the length in training.
 
     ```python
     import numpy as np
@@ -41,22 +43,24 @@ class NTK(Scaling, Part):
 
 
 def compute_exponents(size):
-    """Return the exponent of `factor` in the rate of each pair, 0 to -1: NumPy (R / 2,)."""
+    """Return the exponent of `factor` in the rate of each pair, 0 to -1: NumPy (size / 2,)."""
     return -2.0 * np.arange(size // 2) / max(size - 2, 1)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class DynamicNTK(Scaling, Part):
-    """`NTK` with a factor that grows with the length L (emozilla, 2023).
+    """`NTK` with a factor that grows with the length L of the input (emozilla, 2023).
 
-    The factor is factor · L / original_length - (factor - 1), or 1 up to `original_length`. L is as
-    in `LongRoPE`.
+    For inputs longer than `original_length`, NTK's factor is
+    `factor · L / original_length - (factor - 1)`. Shorter inputs are not scaled. L is one more than
+    the largest position, separately for queries and keys. In cross-attention, and to decode with a
+    cache, set `length` instead.
 
     Args:
-        factor: number above 0.
+        factor: positive number. Larger values scale long inputs more.
         original_length: int, the length in training.
-        length: int, the L to assume. None is that of the given positions.
+        length: int, the L to assume for all inputs. None computes it from the positions.
 
     ```python
     import numpy as np

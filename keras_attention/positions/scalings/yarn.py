@@ -1,4 +1,4 @@
-"""YaRN: long wavelengths stretched, short ones unchanged, with a ramp between."""
+"""YaRN scaling of rotary positions: long wavelengths are stretched, and short ones kept."""
 
 import dataclasses
 import math
@@ -14,20 +14,22 @@ from keras_attention.positions.scalings.base import Scaling, get_attention_facto
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class YaRN(Scaling, Part):
-    """Stretches the pairs that rotate less than once in training by `factor` (Peng et al., 2024).
+    """A scaling of `Rotary` that divides only slow rotation rates by `factor` (Peng et al., 2024).
 
-    Pairs that rotate more than `beta_fast` times in `original_length` positions stay. Those that
-    rotate less than `beta_slow` times are slowed as by `Linear`, with a ramp between (section 3.2).
-    Queries and keys grow by 0.1 ln(factor) + 1, to make up for the softmax over more keys (equation
-    15).
+    Pairs of features that rotate more than `beta_fast` times in `original_length` positions are
+    unchanged. The rates of pairs that rotate fewer than `beta_slow` times are divided by `factor`,
+    as in `Linear`. There is a linear ramp in between (section 3.2). Queries and keys are multiplied
+    by 0.1 ln(factor) + 1, to compensate for the softmax over more keys (equation 15).
 
     Args:
-        factor: number above 0, how many times longer the inputs are than in training.
+        factor: positive number, the ratio of the longest input to the length in training.
         original_length: int, the length in training.
-        beta_fast, beta_slow: numbers above 0, rotations in `original_length`. Beta and alpha in the
-            paper.
-        attention_factor: float, the factor of queries and keys. None is the paper's.
-        truncate: bool, whether the ramp begins and ends at whole pairs, as in the paper's code.
+        beta_fast: positive number of rotations, β in the paper.
+        beta_slow: positive number of rotations, α in the paper, less than `beta_fast`.
+        attention_factor: float, the factor of queries and keys. None means the paper's factor
+            above.
+        truncate: bool, whether the ends of the ramp are rounded to whole pair indices, as in the
+            paper's code.
 
     ```python
     import numpy as np
@@ -55,8 +57,8 @@ class YaRN(Scaling, Part):
         checks.check_number(self, "attention_factor", above=0, optional=True)
         if self.beta_fast <= self.beta_slow:
             raise ValueError(
-                f"YaRN(beta_fast={self.beta_fast}, beta_slow={self.beta_slow}): beta_fast, the "
-                "rotations from which a pair stays, must be more than beta_slow."
+                f"YaRN(beta_fast={self.beta_fast}, beta_slow={self.beta_slow}): beta_fast "
+                "must be larger than beta_slow."
             )
 
     @property
@@ -75,6 +77,6 @@ class YaRN(Scaling, Part):
         return plain * (1 - stretched) + plain / self.factor * stretched
 
     def _pair(self, turns, size, max_wavelength):
-        """Return the pair, a real number, with `turns` rotations in `original_length` positions."""
+        """Return the (fractional) index of the pair that rotates `turns` times in training."""
         rate = 2 * math.pi * turns / self.original_length
         return -size * math.log(rate) / (2 * math.log(max_wavelength))

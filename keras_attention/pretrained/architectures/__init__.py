@@ -1,1 +1,1 @@
-"""The architectures of checkpoints, each a file: what it is built of, and where its tensors go."""
+"""Modules that each tell how to read one kind of checkpoint: its settings and its tensors."""

@@ -1,11 +1,11 @@
-"""BERT (Devlin et al., 2019), and MiniLM (Wang et al., 2020), which is built alike."""
+"""BERT (Devlin et al., 2019), and MiniLM (Wang et al., 2020), which has the same structure."""
 
 from keras_attention.pretrained.checkpoint import CheckpointError
 from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import dense, find_base, layer_norm, list_block
+from keras_attention.pretrained.table_entries import dense, encoder_block, find_base, layer_norm
 
 MODEL_TYPES = ("bert",)
-BASE = "bert."  # what names begin with below a head
+BASE = "bert."
 IRRELEVANT = ("classifier_dropout",)
 HEADS = {
     "ForMaskedLM": "masked_language_model",
@@ -15,14 +15,12 @@ HEADS = {
     "ForQuestionAnswering": "question_answerer",
     "Model": "text_encoder",
 }
-# Buffers of older versions, heads of training that no model here has, and what is stored twice.
+# Buffers of older versions, heads that only pretraining needs, and copies of other tensors.
 IGNORED = (
-    r".*position_ids",
-    r"cls\.seq_relationship\..*",
-    r"(bert\.)?pooler\.dense\..*",
-    r"cls\.predictions\.decoder\..*",
+    *(r".*position_ids", r"cls\.seq_relationship\..*"),
+    *(r"(bert\.)?pooler\.dense\..*", r"cls\.predictions\.decoder\..*"),
 )
-# The names of a block's weights, in the order of `list_block`.
+# The names of a block's layers, in the order of `encoder_block`.
 BLOCK = (
     *("attention.self.query", "attention.self.key", "attention.self.value"),
     *("attention.output.dense", "attention.output.LayerNorm"),
@@ -31,7 +29,6 @@ BLOCK = (
 
 
 def settings(config):
-    """Keywords of an encoder, by `config.json`."""
     return read_encoder(config) | {
         "max_length": config.whole("max_position_embeddings"),
         "num_segments": config.whole("type_vocab_size", 2),
@@ -39,7 +36,7 @@ def settings(config):
 
 
 def read_encoder(config):
-    """Return the keywords that BERT's relatives name in the same words."""
+    """Return the settings that BERT and its relatives have under the same names in config.json."""
     config.refuse("is_decoder", "add_cross_attention", "cross_attention_hidden_size")
     config.one_of("position_embedding_type", {"absolute": None}, "absolute")
     return {
@@ -59,62 +56,86 @@ def read_encoder(config):
     }
 
 
+def read_embedding_dim(config, keywords, default):
+    """Return the width of the embeddings from config.json, or None if it is that of the model.
+
+    `config` is a `Fields` with the content of config.json, and `keywords` are the settings of the
+    model. `default` is the width if the setting is missing.
+    """
+    width = config.whole("embedding_size", default)
+    return None if width == keywords["hidden_dim"] else width
+
+
 def head(config, builder, keywords, tensors):
-    """Keywords of the heads that are more than a linear layer."""
     return read_head(config, builder, keywords, "tanh")
 
 
 def read_head(config, builder, keywords, pooler_activation):
-    """The keywords of heads that BERT's relatives have, too: what is before a text's labels."""
-    if builder == "masked_language_model" and not config.flag("tie_word_embeddings", True):
+    """Return a dict with the settings of the head for BERT and its relatives.
+
+    `config` is a `Fields`, the content of config.json, `builder` the name of a function in
+    `ka.models`, and `keywords` the settings of the model without the head. `pooler_activation` is
+    the activation of the layer before a text classifier's logits.
+    """
+    tied = config.flag("tie_word_embeddings", True)  # only matters for a masked language model
+    if builder == "masked_language_model" and not tied:
         raise CheckpointError(
-            f"{config.path} says tie_word_embeddings=False: expected logits by the table of tokens."
+            f"{config.path} says tie_word_embeddings=False: expected true. The logits are inner "
+            "products with the embeddings."
         )
-    config.get("tie_word_embeddings")  # of other heads it says nothing
     if builder == "text_classifier":
         return {"pooling": "first", "pooler_activation": pooler_activation}
     return read_answers(builder, keywords)
 
 
 def read_answers(builder, keywords):
-    """The keywords of a head of answers, which may say that there is none by the first token."""
+    """Return the settings of a question answerer's head, or {} for another `builder`.
+
+    `builder` is the name of a function in `ka.models`, and `keywords` are the settings of the
+    model.
+    """
     if builder != "question_answerer":
         return {}
     return {"no_answer": True, "num_segments": keywords.get("num_segments")}
 
 
 def table(config, builder, keywords, tensors):
-    """{weight: tensor} of a builder's model."""
     base = find_base(BASE, tensors)
-    found = {
+    entries = list_embeddings(base) | list_blocks(base, keywords["num_layers"])
+    masked = "cls.predictions"
+    transform = f"{masked}.transform.dense", f"{masked}.transform.LayerNorm", f"{masked}.bias"
+    return entries | list_head(builder, transform, (f"{base}pooler.dense", "classifier"))
+
+
+def list_embeddings(base):
+    """Return {weight name: tensor name} for embeddings. `base` is the prefix of tensor names."""
+    return layer_norm("embedding_norm", f"{base}embeddings.LayerNorm") | {
+        "embedding/table/embeddings": f"{base}embeddings.word_embeddings.weight",
         "embedding/learned/table": f"{base}embeddings.position_embeddings.weight",
         "segments/table/embeddings": f"{base}embeddings.token_type_embeddings.weight",
     }
-    found |= list_encoder(base, keywords["num_layers"])
-    masked = "cls.predictions"
-    transform = f"{masked}.transform.dense", f"{masked}.transform.LayerNorm", f"{masked}.bias"
-    return found | list_head(builder, transform, (f"{base}pooler.dense", "classifier"))
 
 
-def list_encoder(base, num_layers):
-    """Return the tokens' table, the norm of the embeddings, and the blocks."""
-    found = {"embedding/table/embeddings": f"{base}embeddings.word_embeddings.weight"}
-    found |= layer_norm("embedding_norm", f"{base}embeddings.LayerNorm")
+def list_blocks(base, num_layers):
+    """Return {weight name: tensor name} for all blocks. `base` is the prefix of tensor names."""
+    entries = {}
     for i in range(num_layers):
-        found |= list_block(f"block_{i}", f"{base}encoder.layer.{i}", BLOCK)
-    return found
+        entries |= encoder_block(f"block_{i}", f"{base}encoder.layer.{i}", BLOCK)
+    return entries
 
 
 def list_head(builder, masked, classifier):
-    """Return the entries of the head of a builder.
+    """Return {weight name: tensor name} for the head, the layers after the last block.
 
     Args:
-        masked: names of the transform, its norm, and the bias of the logits of tokens.
-        classifier: names of the pooler and the logits of a classifier of texts.
+        builder: str, the name of a function in `ka.models`.
+        masked: three names in the file for a masked language model: the transform, its
+            normalization, and the bias of the token logits.
+        classifier: two names in the file for a text classifier: the pooler and the logits.
     """
     if builder == "masked_language_model":
-        found = dense("transform", masked[0]) | layer_norm("transform_norm", masked[1])
-        return found | {"embedding/bias": masked[2]}
+        entries = dense("transform", masked[0]) | layer_norm("transform_norm", masked[1])
+        return entries | {"embedding/bias": masked[2]}
     if builder == "text_classifier":
         return dense("pooler", classifier[0]) | dense("logits", classifier[1])
     return dense("logits", "qa_outputs" if builder == "question_answerer" else "classifier")

@@ -1,10 +1,10 @@
-"""DeiT (Touvron et al., 2021): a vision transformer with a distillation token, or its head, too."""
+"""DeiT (Touvron et al., 2021): ViT with a distillation token, and in some files its own head."""
 
 from keras_attention.pretrained.architectures import vit
-from keras_attention.pretrained.weights import dense, joined, mean_of
+from keras_attention.pretrained.table_entries import dense, joined, mean_of
 
 MODEL_TYPES = ("deit",)
-BASE = "deit."  # what names begin with below a head
+BASE = "deit."
 IRRELEVANT = vit.IRRELEVANT
 HEADS = {
     "ForImageClassification": "vision_transformer",
@@ -19,22 +19,25 @@ def settings(config):
 
 
 def head(config, builder, keywords, tensors):
-    """Both tokens are read where there is a head for each."""
-    both = builder == "vision_transformer" and "distillation_classifier.weight" in tensors
-    return {"pooling": "prefix" if both else "cls"}
+    distilled = builder == "vision_transformer" and "distillation_classifier.weight" in tensors
+    return {"pooling": "prefix" if distilled else "cls"}
 
 
 def table(config, builder, keywords, tensors):
-    found = vit.list_encoder(BASE, keywords["num_layers"], tensors)
-    inside = found["patches/prefix"].removesuffix("cls_token")
-    found["patches/prefix"] = joined([f"{inside}cls_token", f"{inside}distillation_token"])
+    entries = vit.list_encoder(BASE, keywords["num_layers"], tensors, vit.BLOCK)
+    inside = entries["patches/prefix"].removesuffix("cls_token")
+    entries["patches/prefix"] = joined([f"{inside}cls_token", f"{inside}distillation_token"])
     if keywords["pooling"] != "prefix":
-        return found | dense("logits", "classifier")
-    return found | join_heads("cls_classifier", "distillation_classifier")
+        return entries | dense("logits", "classifier")
+    return entries | join_heads("cls_classifier", "distillation_classifier")
 
 
 def join_heads(*names):
-    """One head in the place of two: the mean of linear maps of two vectors is one of both."""
+    """Return {weight name: tensor names} for one linear head that replaces two.
+
+    The mean of two linear heads equals one linear head that reads both tokens, concatenated.
+    `names` are the names of the two heads in the file.
+    """
     return {
         "logits/kernel": joined([f"{name}.weight" for name in names], 0.5),
         "logits/bias": mean_of(*[f"{name}.bias" for name in names]),

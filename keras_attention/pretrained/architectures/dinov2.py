@@ -1,10 +1,10 @@
-"""DINOv2 (Oquab et al., 2023): a vision transformer whose branches are scaled."""
+"""DINOv2 (Oquab et al., 2023): a vision transformer with layer scale."""
 
 from keras_attention.pretrained.architectures import vit
-from keras_attention.pretrained.weights import dense, list_block
+from keras_attention.pretrained.table_entries import dense
 
 MODEL_TYPES = ("dinov2",)
-BASE = "dinov2."  # what names begin with below a head
+BASE = "dinov2."
 IRRELEVANT = (
     *vit.IRRELEVANT,
     *("apply_layernorm", "drop_path_rate", "out_features", "out_indices", "reshape_hidden_states"),
@@ -12,14 +12,14 @@ IRRELEVANT = (
 )
 HEADS = {"ForImageClassification": "vision_transformer", "Model": "image_encoder"}
 IGNORED = (r"(dinov2\.)?embeddings\.mask_token",)
+BLOCK = (*vit.ATTENTION, "norm1", "mlp.fc1", "mlp.fc2", "norm2")
 
 
 def settings(config):
     config.refuse("use_swiglu_ffn")
-    ratio, hidden = config.number("mlp_ratio", 4), config.whole("hidden_size")
-    found = vit.read_encoder(config)
-    return found | {
-        "intermediate_dim": int(hidden * ratio),
+    keywords = vit.read_encoder(config)
+    return keywords | {
+        "intermediate_dim": int(keywords["hidden_dim"] * config.number("mlp_ratio", 4)),
         "layer_scale": float(config.number("layerscale_value", 1.0)),
         "epsilon": config.number("layer_norm_eps", 1e-6),
     }
@@ -30,11 +30,10 @@ def head(config, builder, keywords, tensors):
 
 
 def table(config, builder, keywords, tensors):
-    found = vit.list_embeddings(BASE, tensors)
-    base = found.pop("base")
+    entries = vit.list_encoder(BASE, keywords["num_layers"], tensors, BLOCK)
+    base = entries["patches/prefix"].removesuffix("embeddings.cls_token")
     for i in range(keywords["num_layers"]):
-        ours, theirs = f"block_{i}", f"{base}encoder.layer.{i}"
-        found |= list_block(ours, theirs, (*vit.ATTENTION, "norm1", "mlp.fc1", "mlp.fc2", "norm2"))
         for k, branch in enumerate(("attention", "feed_forward"), start=1):
-            found[f"{ours}/{branch}_scale/scale"] = f"{theirs}.layer_scale{k}.lambda1"
-    return found | dense("logits", "classifier")
+            scale = f"{base}encoder.layer.{i}.layer_scale{k}.lambda1"
+            entries[f"block_{i}/{branch}_scale/scale"] = scale
+    return entries | dense("logits", "classifier")

@@ -1,11 +1,11 @@
-"""DistilBERT (Sanh et al., 2019): half of BERT's layers, no segments."""
+"""DistilBERT (Sanh et al., 2019): BERT with half the layers and without segment embeddings."""
 
 from keras_attention.pretrained.architectures import bert
 from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import find_base, layer_norm, list_block
+from keras_attention.pretrained.table_entries import encoder_block, find_base
 
 MODEL_TYPES = ("distilbert",)
-BASE = "distilbert."  # what names begin with below a head
+BASE = "distilbert."
 IRRELEVANT = ("seq_classif_dropout", "qa_dropout", "tie_weights_", "sinusoidal_pos_embds")
 HEADS = bert.HEADS
 IGNORED = (r".*position_ids", r"vocab_projector\.weight")
@@ -16,12 +16,11 @@ BLOCK = (
 
 
 def settings(config):
-    hidden = config.whole("dim")
     return {
         "vocabulary_size": config.whole("vocab_size"),
         "num_layers": config.layers("n_layers"),
         "num_heads": config.whole("n_heads"),
-        "hidden_dim": hidden,
+        "hidden_dim": config.whole("dim"),
         "intermediate_dim": config.whole("hidden_dim"),
         "activation": config.one_of("activation", ACTIVATIONS, "gelu"),
         "dropout": config.number("dropout", 0.1),
@@ -41,12 +40,8 @@ def head(config, builder, keywords, tensors):
 
 def table(config, builder, keywords, tensors):
     base = find_base(BASE, tensors)
-    found = {
-        "embedding/table/embeddings": f"{base}embeddings.word_embeddings.weight",
-        "embedding/learned/table": f"{base}embeddings.position_embeddings.weight",
-    }
-    found |= layer_norm("embedding_norm", f"{base}embeddings.LayerNorm")
+    entries = bert.list_embeddings(base)
     for i in range(keywords["num_layers"]):
-        found |= list_block(f"block_{i}", f"{base}transformer.layer.{i}", BLOCK)
+        entries |= encoder_block(f"block_{i}", f"{base}transformer.layer.{i}", BLOCK)
     masked = "vocab_transform", "vocab_layer_norm", "vocab_projector.bias"
-    return found | bert.list_head(builder, masked, ("pre_classifier", "classifier"))
+    return entries | bert.list_head(builder, masked, ("pre_classifier", "classifier"))

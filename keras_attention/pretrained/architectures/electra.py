@@ -1,27 +1,26 @@
-"""ELECTRA (Clark et al., 2020): BERT with narrow embeddings; its generator has the masked head."""
+"""ELECTRA (Clark et al., 2020): BERT with narrow embeddings.
+
+Only the files of generators have a masked language modeling head.
+"""
 
 from keras_attention.pretrained.architectures import bert
-from keras_attention.pretrained.weights import dense, find_base
+from keras_attention.pretrained.table_entries import dense, find_base
 
 MODEL_TYPES = ("electra",)
-BASE = "electra."  # what names begin with below a head
+BASE = "electra."
 IRRELEVANT = (
     *("classifier_dropout", "summary_activation", "summary_last_dropout", "summary_type"),
     *("summary_use_proj", "generator_size", "generator_hidden_size"),
 )
-# The discriminator, whose head is of use in training alone.
+# The head of the discriminator is only for pretraining, so its files load as encoders.
 HEADS = bert.HEADS | {"ForPreTraining": "text_encoder"}
 IGNORED = (r".*position_ids", r"generator_lm_head\.weight", r"discriminator_predictions\..*")
 
 
 def settings(config):
-    keywords = bert.read_encoder(config)
-    narrow = config.whole("embedding_size", keywords["hidden_dim"])
-    return keywords | {
-        "max_length": config.whole("max_position_embeddings"),
-        "num_segments": config.whole("type_vocab_size", 2),
-        "embedding_dim": None if narrow == keywords["hidden_dim"] else narrow,
-    }
+    keywords = bert.settings(config)
+    width = bert.read_embedding_dim(config, keywords, keywords["hidden_dim"])
+    return keywords | {"embedding_dim": width}
 
 
 def head(config, builder, keywords, tensors):
@@ -30,12 +29,8 @@ def head(config, builder, keywords, tensors):
 
 def table(config, builder, keywords, tensors):
     base = find_base(BASE, tensors)
-    found = {
-        "embedding/learned/table": f"{base}embeddings.position_embeddings.weight",
-        "segments/table/embeddings": f"{base}embeddings.token_type_embeddings.weight",
-    }
-    found |= dense("embedding_projection", f"{base}embeddings_project")
-    found |= bert.list_encoder(base, keywords["num_layers"])
+    entries = bert.list_embeddings(base) | bert.list_blocks(base, keywords["num_layers"])
+    entries |= dense("embedding_projection", f"{base}embeddings_project")
     masked = "generator_predictions.dense", "generator_predictions.LayerNorm"
     masked = *masked, "generator_lm_head.bias"
-    return found | bert.list_head(builder, masked, ("classifier.dense", "classifier.out_proj"))
+    return entries | bert.list_head(builder, masked, ("classifier.dense", "classifier.out_proj"))

@@ -1,7 +1,12 @@
-"""GPT-2 (Radford et al., 2019): one kernel for query, key and value, and none is transposed."""
+"""GPT-2 (Radford et al., 2019): query, key and value in one kernel, stored as (inputs, outputs)."""
 
 from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import as_is, find_base, layer_norm, part_of
+from keras_attention.pretrained.table_entries import (
+    find_base,
+    layer_norm,
+    split_dense,
+    untransposed,
+)
 
 MODEL_TYPES = ("gpt2",)
 IRRELEVANT = (
@@ -10,6 +15,12 @@ IRRELEVANT = (
 )
 HEADS = {"LMHeadModel": "causal_language_model", "GPT2Model": "causal_language_model"}
 IGNORED = (r".*\.attn\.(masked_)?bias", r"lm_head\.weight")
+# {layer of our block: layer in the file}, except the fused query, key and value
+LAYERS = {
+    "attention/attention_output": "attn.c_proj",
+    "feed_forward/intermediate": "mlp.c_fc",
+    "feed_forward/output": "mlp.c_proj",
+}
 
 
 def settings(config):
@@ -33,31 +44,19 @@ def settings(config):
     }
 
 
-def head(config, builder, keywords, tensors):
-    return {}
-
-
 def table(config, builder, keywords, tensors):
     base = find_base("transformer.", tensors)
-    found = {
+    entries = layer_norm("final_norm", f"{base}ln_f") | {
         "embedding/table/embeddings": f"{base}wte.weight",
         "embedding/learned/table": f"{base}wpe.weight",
     }
     for i in range(keywords["num_layers"]):
         ours, theirs = f"block_{i}", f"{base}h.{i}"
-        for k, name in enumerate(("query", "key", "value")):
-            fused = f"{theirs}.attn.c_attn"
-            found[f"{ours}/attention/{name}/kernel"] = part_of(
-                f"{fused}.weight", k, 3, turn=False, axis=1
-            )
-            found[f"{ours}/attention/{name}/bias"] = part_of(f"{fused}.bias", k, 3)
-        found |= _plain(f"{ours}/attention/attention_output", f"{theirs}.attn.c_proj")
-        found |= layer_norm(f"{ours}/attention_norm", f"{theirs}.ln_1")
-        found |= _plain(f"{ours}/feed_forward/intermediate", f"{theirs}.mlp.c_fc")
-        found |= _plain(f"{ours}/feed_forward/output", f"{theirs}.mlp.c_proj")
-        found |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.ln_2")
-    return found | layer_norm("final_norm", f"{base}ln_f")
-
-
-def _plain(ours, theirs):
-    return {f"{ours}/kernel": as_is(f"{theirs}.weight"), f"{ours}/bias": f"{theirs}.bias"}
+        fused, layers = f"{theirs}.attn.c_attn.", ("query", "key", "value")
+        entries |= split_dense(f"{ours}/attention", fused, layers, transpose=False)
+        for our, their in LAYERS.items():
+            entries[f"{ours}/{our}/kernel"] = untransposed(f"{theirs}.{their}.weight")
+            entries[f"{ours}/{our}/bias"] = f"{theirs}.{their}.bias"
+        entries |= layer_norm(f"{ours}/attention_norm", f"{theirs}.ln_1")
+        entries |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.ln_2")
+    return entries

@@ -11,9 +11,9 @@ from keras_attention.pretrained.architectures.keras_hub_layers import (
     transformer,
 )
 from keras_attention.pretrained.checkpoint import CheckpointError
-from keras_attention.pretrained.weights import Fold, as_is, plus_one
+from keras_attention.pretrained.table_entries import Conversion, plus_one, untransposed
 
-# {class: what the names of its layers begin with}
+# {class of KerasHub: prefix of the names of its layers}
 LAYERS = {
     "LlamaBackbone": "llama",
     "Llama3Backbone": "llama",
@@ -34,7 +34,7 @@ def find_builder(config, tensors):
 def settings(config):
     kind = config.values["model_type"]
     dropout = config.number("dropout", 0.0)
-    found = {
+    keywords = {
         "vocabulary_size": config.whole("vocabulary_size"),
         "num_layers": config.layers("num_layers"),
         "hidden_dim": config.whole("hidden_dim"),
@@ -43,7 +43,7 @@ def settings(config):
         "padding_id": None,
     }
     if kind == "GPT2Backbone":
-        return found | {
+        return keywords | {
             "num_heads": config.whole("num_heads"),
             "intermediate_dim": config.whole("intermediate_dim"),
             "activation": "gelu_tanh",
@@ -52,28 +52,30 @@ def settings(config):
             "max_length": config.whole("max_sequence_length", 1024),
         }
     heads = config.whole("num_query_heads")
-    found |= {
+    keywords |= {
         "num_heads": heads,
         "num_key_value_heads": config.whole("num_key_value_heads", heads),
-        "key_dim": config.whole("head_dim", found["hidden_dim"] // heads or 1),
+        "key_dim": config.whole("head_dim", keywords["hidden_dim"] // heads or 1),
         "normalization": "rms_norm",
         "epsilon": config.number("layer_norm_epsilon", 1e-6),
         "use_bias": False,
     }
-    return found | (_read_gemma(config) if kind == "GemmaBackbone" else _read_llama(config, kind))
+    return keywords | (
+        _read_gemma(config) if kind == "GemmaBackbone" else _read_llama(config, kind)
+    )
 
 
 def _read_gemma(config):
-    """Return the settings of Gemma, 1 or 2: feed-forward networks are half as wide as is said."""
+    """Return the settings of Gemma 1 or 2. KerasHub's intermediate_dim is twice the real width."""
     after = config.flag("use_post_ffw_norm", False)
     if config.flag("use_post_attention_norm", False) != after:
         raise CheckpointError(
             f"{config.path} says use_post_ffw_norm={after} and use_post_attention_norm={not after}:"
             " expected both, or neither."
         )
-    # KerasHub's blocks divide by the size of a head, whatever this says
+    # KerasHub's blocks ignore this setting and always scale by the head size.
     config.flag("query_head_dim_normalize", True)
-    # and their norms add 1e-6, whatever the last one adds
+    # KerasHub applies this setting only to the last normalization. All others use 1e-6.
     config.one_of("layer_norm_epsilon", {1e-6: None}, 1e-6)
     window, slides = config.whole("sliding_window_size", 4096), config.flag(SLIDES, False)
     cap, last_cap = (
@@ -96,16 +98,16 @@ def _read_gemma(config):
 
 
 def _read_llama(config, kind):
-    """The settings of Llama and those built like it; whether logits are tied says the file."""
-    config.get("tie_word_embeddings")
+    """Return the settings of Llama and of models with the same structure."""
+    config.get("tie_word_embeddings")  # the tensors decide
     window = config.whole(
         "sliding_window" if kind == "MistralBackbone" else "sliding_window_size", None
     )
     if kind == "QwenBackbone" and not config.flag(SLIDES, False):
         window = None
-    # those of Qwen3 add 1e-5 to queries and keys, whatever the other norms add
-    third = {"qk_norm": "rms_norm", "qk_norm_epsilon": 1e-5} if kind == "Qwen3Backbone" else {}
-    return third | {
+    # KerasHub's Qwen3 has a fixed epsilon in the normalization of queries and keys.
+    norms = {"qk_norm": "rms_norm", "qk_norm_epsilon": 1e-5} if kind == "Qwen3Backbone" else {}
+    return norms | {
         "intermediate_dim": config.whole("intermediate_dim"),
         "activation": "swiglu",
         "position": _read_rotary(config),
@@ -115,8 +117,8 @@ def _read_llama(config, kind):
 
 
 def _read_rotary(config):
-    """The `Rotary` of the settings, with Llama 3.1's scaling where all of its numbers are said."""
-    # Llama of KerasHub has this setting, and computes as if it were 1
+    """Return the `Rotary` position that config.json describes."""
+    # KerasHub's Llama ignores this setting, as if it were 1.
     config.one_of("rope_position_scaling_factor", {1.0: None}, 1.0)
     factor = config.number("rope_scaling_factor", 1.0)
     scalings = positions.scalings
@@ -142,50 +144,58 @@ def head(config, builder, keywords, tensors):
 
 def table(config, builder, keywords, tensors):
     kind = config.values["model_type"]
-    found = {"embedding/table/embeddings": "layers/reversible_embedding/vars/0"}
+    entries = {"embedding/table/embeddings": "layers/reversible_embedding/vars/0"}
     if kind == "GPT2Backbone":
-        found["embedding/learned/table"] = "layers/position_embedding/vars/0"
-        found |= layer_norm("final_norm", "layers/layer_normalization")
-        for i in range(keywords["num_layers"]):
-            found |= transformer(f"block_{i}", f"layers/{numbered('transformer_decoder', i)}")
-        return found
-    if kind == "GemmaBackbone":
-        found["final_norm/scale"] = plus_one("layers/rms_normalization/vars/0")
-        for i in range(keywords["num_layers"]):
-            found |= _list_gemma(f"block_{i}", f"layers/{numbered('gemma_decoder_block', i)}")
-        return found
-    name = LAYERS[kind]
-    norm = "mistral_layer_normalization" if name == "mistral" else f"{name}_layer_norm"
-    found |= rms_norm("final_norm", f"layers/{norm}")
-    found["logits/kernel"] = as_is("layers/reversible_embedding/vars/1")
+        name, list_block = "transformer_decoder", transformer
+        entries["embedding/learned/table"] = "layers/position_embedding/vars/0"
+        entries |= layer_norm("final_norm", "layers/layer_normalization")
+    elif kind == "GemmaBackbone":
+        name, list_block = "gemma_decoder_block", _list_gemma
+        entries["final_norm/scale"] = plus_one("layers/rms_normalization/vars/0")
+    else:
+        name, list_block = f"{LAYERS[kind]}_transformer_decoder", _list_llama
+        norm = "layer_normalization" if kind == "MistralBackbone" else "layer_norm"
+        entries |= rms_norm("final_norm", f"layers/{LAYERS[kind]}_{norm}")
+        entries["logits/kernel"] = untransposed("layers/reversible_embedding/vars/1")
     for i in range(keywords["num_layers"]):
-        ours, theirs = f"block_{i}", f"layers/{numbered(f'{name}_transformer_decoder', i)}"
-        inside = f"{theirs}/self_attention_layer"
-        bias = bool(keywords["qkv_bias"])
-        found |= attention(f"{ours}/attention", inside, bias, output_bias=False)
-        for part in ("gate", "intermediate", "output"):
-            their = f"{theirs}/feedforward_{part}_dense"
-            found |= dense(f"{ours}/feed_forward/{part}", their, bias=False)
-        if keywords.get("qk_norm"):
-            for part in ("query", "key"):
-                norm = f"{ours}/attention/structures/{part}_norm"
-                found |= rms_norm(norm, f"{inside}/{part}_dense_layer_norm")
-        found |= rms_norm(f"{ours}/attention_norm", f"{theirs}/self_attention_layernorm")
-        found |= rms_norm(f"{ours}/feed_forward_norm", f"{theirs}/feedforward_layernorm")
-    return found
+        entries |= list_block(f"block_{i}", f"layers/{numbered(name, i)}")
+    return entries
+
+
+def _list_llama(ours, theirs):
+    """Return {weight name: tensor name} for one block of Llama.
+
+    `ours` is the path of the block in our model, and `theirs` its path in the file.
+    """
+    inside = f"{theirs}/self_attention_layer"
+    entries = attention(f"{ours}/attention", inside)
+    for part in ("gate", "intermediate", "output"):
+        entries |= dense(f"{ours}/feed_forward/{part}", f"{theirs}/feedforward_{part}_dense")
+    for part in ("query", "key"):
+        norm = f"{ours}/attention/structures/{part}_norm"
+        entries |= rms_norm(norm, f"{inside}/{part}_dense_layer_norm")
+    entries |= rms_norm(f"{ours}/attention_norm", f"{theirs}/self_attention_layernorm")
+    return entries | rms_norm(f"{ours}/feed_forward_norm", f"{theirs}/feedforward_layernorm")
 
 
 def _list_gemma(ours, theirs):
-    """The entries of a block; kernels of heads have the heads in front, and norms lack their 1."""
-    found = dense(f"{ours}/attention/attention_output", f"{theirs}/attention/output_dense", False)
+    """Return {weight name: tensor name} for one block of Gemma.
+
+    `ours` is the path of the block in our model, and `theirs` its path in the file. The file stores
+    the kernels of query, key and value with the axis of heads first, so their entries are
+    `Conversion` objects that move this axis.
+    """
+    entries = dense(f"{ours}/attention/attention_output", f"{theirs}/attention/output_dense")
     for name in ("query", "key", "value"):
-        found[f"{ours}/attention/{name}/kernel"] = Fold(
-            (f"{theirs}/attention/{name}_dense/vars/0",), lambda x: x.transpose(1, 0, 2), turn=False
+        entries[f"{ours}/attention/{name}/kernel"] = Conversion(
+            (f"{theirs}/attention/{name}_dense/vars/0",),
+            lambda x: x.transpose(1, 0, 2),
+            transpose=False,
         )
     names = {"gate": "gating_ffw", "intermediate": "gating_ffw_2", "output": "ffw_linear"}
     for our, their in names.items():
-        found |= dense(f"{ours}/feed_forward/{our}", f"{theirs}/{their}", bias=False)
+        entries |= dense(f"{ours}/feed_forward/{our}", f"{theirs}/{their}")
     for our, their in (("attention", "attention"), ("feed_forward", "ffw")):
-        found[f"{ours}/{our}_norm/scale"] = plus_one(f"{theirs}/pre_{their}_norm/vars/0")
-        found[f"{ours}/{our}_post_norm/scale"] = plus_one(f"{theirs}/post_{their}_norm/vars/0")
-    return found
+        entries[f"{ours}/{our}_norm/scale"] = plus_one(f"{theirs}/pre_{their}_norm/vars/0")
+        entries[f"{ours}/{our}_post_norm/scale"] = plus_one(f"{theirs}/post_{their}_norm/vars/0")
+    return entries

@@ -8,7 +8,7 @@ from keras_attention.pretrained.architectures.keras_hub_layers import (
     numbered,
 )
 from keras_attention.pretrained.checkpoint import CheckpointError
-from keras_attention.pretrained.weights import joined
+from keras_attention.pretrained.table_entries import joined
 
 MODEL_TYPES = ("ViTBackbone", "DeiTBackbone")
 IRRELEVANT = keras_hub.IRRELEVANT
@@ -25,8 +25,8 @@ def settings(config):
     bias = config.flag("use_mha_bias", True)
     if is_vit and config.flag("use_mlp_bias", True) != bias or not (is_vit or bias):
         raise CheckpointError(
-            f"{config.path} says use_mha_bias={bias}, and otherwise of the other layers: expected "
-            "a bias in all of them, or in none."
+            f"{config.path} says use_mha_bias={bias}, but other layers differ: expected a bias in "
+            "all layers, or in none."
         )
     if is_vit:
         config.one_of("use_class_token", {True: None}, True)
@@ -63,24 +63,24 @@ def table(config, builder, keywords, tensors):
     if config.values["model_type"] == "ViTBackbone":
         inside, encoder = "layers/vi_t_patching_and_embedding", "layers/vi_t_encoder"
         block, mlp = "vi_t_encoder_block", ("mlp/dense_1", "mlp/dense_2")
-        found = {
+        entries = {
             "patches/prefix": f"{inside}/vars/0",
             "patches/positions/table": f"{inside}/position_embedding/vars/0",
         }
     else:
         inside, encoder = "layers/dei_t_embeddings", "layers/dei_t_encoder"
         block, mlp = "dei_t_encoder_block", ("mlp/dense", "output_layer/dense")
-        found = {
+        entries = {
             "patches/prefix": joined([f"{inside}/vars/0", f"{inside}/vars/1"]),
             "patches/positions/table": f"{inside}/vars/2",
         }
-    found |= dense("patches/projection", f"{inside}/patch_embedding")
-    found |= layer_norm("final_norm", f"{encoder}/layer_norm")
+    entries |= dense("patches/projection", f"{inside}/patch_embedding")
+    entries |= layer_norm("final_norm", f"{encoder}/layer_norm")
     for i in range(keywords["num_layers"]):
         ours, theirs = f"block_{i}", f"{encoder}/encoder_layers/{numbered(block, i)}"
-        found |= attention(f"{ours}/attention", f"{theirs}/mha")
-        found |= layer_norm(f"{ours}/attention_norm", f"{theirs}/layer_norm_1")
-        found |= dense(f"{ours}/feed_forward/intermediate", f"{theirs}/{mlp[0]}")
-        found |= dense(f"{ours}/feed_forward/output", f"{theirs}/{mlp[1]}")
-        found |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}/layer_norm_2")
-    return found | dense("logits", "task/layers/dense")
+        entries |= attention(f"{ours}/attention", f"{theirs}/mha")
+        entries |= layer_norm(f"{ours}/attention_norm", f"{theirs}/layer_norm_1")
+        entries |= dense(f"{ours}/feed_forward/intermediate", f"{theirs}/{mlp[0]}")
+        entries |= dense(f"{ours}/feed_forward/output", f"{theirs}/{mlp[1]}")
+        entries |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}/layer_norm_2")
+    return entries | dense("logits", "task/layers/dense")

@@ -1,46 +1,62 @@
-"""Entries of tables for the layers of KerasHub, whose kernels are in our layout already.
+"""Functions that tell where files of KerasHub store the weights of our layers.
 
-`theirs` is a path in a file without the underscores in front of its names, as `Preset` gives it;
-a layer's arrays are `vars/0`, `vars/1`, in the order that the layer made them.
+Each returns a dict from the name of a weight in our model to the name of its array in the file, or
+to a `Conversion` of several arrays. `ours` is the path of a layer in our model. `theirs` is its
+path in the file, without leading underscores, as in `Preset`. The arrays of a layer are named
+`vars/0`, `vars/1`, ... in the order of their creation. Kernels have the same layout as ours.
 """
 
-from keras_attention.pretrained.weights import as_is
+from keras_attention.pretrained.table_entries import ATTENTION, untransposed
 
 
-def dense(ours, theirs, bias=True):
-    """Return the entries of a linear layer, also of one with several axes, or of a convolution."""
-    found = {f"{ours}/kernel": as_is(f"{theirs}/vars/0")}
-    return found | ({f"{ours}/bias": f"{theirs}/vars/1"} if bias else {})
+def dense(ours, theirs):
+    """Return {weight name: tensor name} for a dense layer or a convolution.
+
+    `ours` is the path of the layer in our model, and `theirs` its path in the file.
+    """
+    return {f"{ours}/kernel": untransposed(f"{theirs}/vars/0"), f"{ours}/bias": f"{theirs}/vars/1"}
 
 
 def layer_norm(ours, theirs):
-    """Return the entries of a layer normalization."""
+    """Return {weight name: tensor name} for a layer normalization.
+
+    `ours` is the path of the layer in our model, and `theirs` its path in the file.
+    """
     return {f"{ours}/gamma": f"{theirs}/vars/0", f"{ours}/beta": f"{theirs}/vars/1"}
 
 
 def rms_norm(ours, theirs):
-    """Return the entry of an RMS normalization."""
+    """Return {weight name: tensor name} for an RMS normalization.
+
+    `ours` is the path of the layer in our model, and `theirs` its path in the file.
+    """
     return {f"{ours}/scale": f"{theirs}/vars/0"}
 
 
 def numbered(name, i):
-    """Return the name of the `i`-th layer of a class: the first has no number."""
+    """Return the name that Keras gives to layer `i` of a class: `name`, `name_1`, `name_2`, ..."""
     return f"{name}_{i}" if i else name
 
 
-def attention(ours, theirs, bias=True, output_bias=None):
-    """Return the entries of the four projections of an attention."""
-    output_bias = bias if output_bias is None else output_bias
-    found = dense(f"{ours}/attention_output", f"{theirs}/output_dense", output_bias)
-    for name in ("query", "key", "value"):
-        found |= dense(f"{ours}/{name}", f"{theirs}/{name}_dense", bias)
-    return found
+def attention(ours, theirs):
+    """Return {weight name: tensor name} for the four projections of attention.
+
+    `ours` is the path of the layer in our model, and `theirs` its path in the file.
+    """
+    entries = {}
+    for layer in ATTENTION:
+        name = layer.removeprefix("attention_")
+        entries |= dense(f"{ours}/{layer}", f"{theirs}/{name}_dense")
+    return entries
 
 
 def transformer(ours, theirs):
-    """The entries of a block that KerasHub's `TransformerEncoder` or `TransformerDecoder` is."""
-    found = attention(f"{ours}/attention", f"{theirs}/self_attention_layer")
-    found |= layer_norm(f"{ours}/attention_norm", f"{theirs}/self_attention_layer_norm")
+    """Return {weight name: tensor name} for a block, KerasHub's `TransformerEncoder`.
+
+    `ours` is the path of the block in our model, and `theirs` its path in the file.
+    """
+    entries = attention(f"{ours}/attention", f"{theirs}/self_attention_layer")
+    entries |= layer_norm(f"{ours}/attention_norm", f"{theirs}/self_attention_layer_norm")
     for name in ("intermediate", "output"):
-        found |= dense(f"{ours}/feed_forward/{name}", f"{theirs}/feedforward_{name}_dense")
-    return found | layer_norm(f"{ours}/feed_forward_norm", f"{theirs}/feedforward_layer_norm")
+        entries |= dense(f"{ours}/feed_forward/{name}", f"{theirs}/feedforward_{name}_dense")
+    return entries | layer_norm(f"{ours}/feed_forward_norm", f"{theirs}/feedforward_layer_norm")

@@ -1,28 +1,25 @@
-"""ModernBERT (Warner et al., 2024): rotations, gates, windows in most layers, and no biases."""
+"""ModernBERT (Warner et al., 2024), which has rotary positions and mostly local attention.
+
+Its feed-forward networks are gated, and its layers have no biases.
+"""
 
 from keras_attention import masks, positions
 from keras_attention.pretrained.architectures import bert, llama
 from keras_attention.pretrained.checkpoint import CheckpointError
 from keras_attention.pretrained.config import ACTIVATIONS, GATES, read_bias
-from keras_attention.pretrained.weights import dense, find_base, layer_norm, part_of
+from keras_attention.pretrained.table_entries import dense, find_base, layer_norm, split_dense
 
 MODEL_TYPES = ("modernbert",)
-BASE = "model."  # what names begin with below a head
+BASE = "model."
 IRRELEVANT = (
     *("classifier_dropout", "deterministic_flash_attn", "embedding_dropout", "layer_norm_eps"),
     *("initializer_cutoff_factor", "reference_compile", "repad_logits_with_grad"),
     *("sparse_pred_ignore_index", "sparse_prediction", "position_embedding_type"),
 )
-HEADS = {
-    "ForMaskedLM": "masked_language_model",
-    "ForSequenceClassification": "text_classifier",
-    "ForTokenClassification": "sequence_labeler",
-    "ForQuestionAnswering": "question_answerer",
-    "Model": "text_encoder",
-}
+HEADS = {name: builder for name, builder in bert.HEADS.items() if name != "ForPreTraining"}
 IGNORED = (r"decoder\.weight",)
 OTHER_HEADS = r"(head|decoder|classifier)\..*"
-# How a classifier's vector of a text is made, and what config.json says of it.
+# {pooling of a text classifier: its entries in config.json}
 POOLINGS = {"first": {"classifier_pooling": "cls"}, "mean": {"classifier_pooling": "mean"}}
 
 
@@ -49,7 +46,10 @@ def settings(config):
 
 
 def _read_layers(config, num_layers):
-    """A mask and a position for each layer: all sees every layer of a few, the others a window."""
+    """Return a dict with a mask and a rotary position for each layer.
+
+    Most layers have a window, so that a token attends only to near tokens.
+    """
     window = masks.Window(config.whole("local_attention", 128) // 2 + 1)
     every = config.whole("global_attn_every_n_layers", 3)
     kinds = ["sliding_attention" if i % every else "full_attention" for i in range(num_layers)]
@@ -59,12 +59,12 @@ def _read_layers(config, num_layers):
     }
     kinds = config.each_of("layer_types", bases, kinds)
     config.refuse("rope_scaling")
-    said = config.get("rope_parameters", {})
-    if unknown := sorted(said.keys() - bases.keys()):
+    rope = config.get("rope_parameters", {})
+    if unknown := sorted(rope.keys() - bases.keys()):
         raise CheckpointError(f"{config.path} says rope_parameters with {unknown[0]!r:.60}.")
     length, rotations = config.whole("max_position_embeddings", 8192), {}
     for kind, base in bases.items():
-        part = {"rope_theta": base, "rope_parameters": said.get(kind)}
+        part = {"rope_theta": base, "rope_parameters": rope.get(kind)}
         part["max_position_embeddings"] = length
         rotations[kind] = llama.read_rotary(config.part(part))
     return {
@@ -74,48 +74,39 @@ def _read_layers(config, num_layers):
 
 
 def head(config, builder, keywords, tensors):
-    """Keywords of the heads, which keep the transform that precedes the masked model's logits."""
-    config.get("tie_word_embeddings")
+    """Return the settings of the head, a dict.
+
+    The arguments are those of `Architecture.head`. All heads begin with the dense layer and the
+    norm of the masked language model.
+    """
+    answers = bert.read_head(config, builder, keywords, None)
     activation = config.one_of("classifier_activation", ACTIVATIONS, "gelu")
     bias, logit_bias = config.flag("classifier_bias", False), config.flag("decoder_bias", True)
     pooling = config.one_of("classifier_pooling", {"cls": "first", "mean": "mean"}, "cls")
     if builder == "text_encoder":
         return {}
-    found = {"transform_activation": activation, "transform_bias": bias}
+    keywords = {"transform_activation": activation, "transform_bias": bias}
     if builder == "text_classifier":
-        return found | {"pooling": pooling}
-    if builder in ("sequence_labeler", "question_answerer"):
-        return found | bert.read_answers(builder, keywords)
-    if not config.flag("tie_word_embeddings", True):
-        raise CheckpointError(
-            f"{config.path} says tie_word_embeddings=False: expected logits by the table of tokens."
-        )
-    return found | {"logit_bias": logit_bias}
+        return keywords | {"pooling": pooling}
+    if builder == "masked_language_model":
+        return keywords | {"logit_bias": logit_bias}
+    return keywords | answers
 
 
 def table(config, builder, keywords, tensors):
     base = find_base(BASE, tensors)
-    bias = keywords["use_bias"]
-    found = {"embedding/table/embeddings": f"{base}embeddings.tok_embeddings.weight"}
-    found |= layer_norm("embedding_norm", f"{base}embeddings.norm")
+    entries = {"embedding/table/embeddings": f"{base}embeddings.tok_embeddings.weight"}
+    entries |= layer_norm("embedding_norm", f"{base}embeddings.norm")
     for i in range(keywords["num_layers"]):
         ours, theirs = f"block_{i}", f"{base}layers.{i}"
-        for place, name in enumerate(("query", "key", "value")):
-            found |= _part(f"{ours}/attention/{name}", f"{theirs}.attn.Wqkv", place, 3)
-        found |= dense(f"{ours}/attention/attention_output", f"{theirs}.attn.Wo", bias)
-        for place, name in enumerate(("gate", "intermediate")):
-            found |= _part(f"{ours}/feed_forward/{name}", f"{theirs}.mlp.Wi", place, 2)
-        found |= dense(f"{ours}/feed_forward/output", f"{theirs}.mlp.Wo", bias)
-        found |= layer_norm(f"{ours}/attention_norm", f"{theirs}.attn_norm")
-        found |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.mlp_norm")
-    found |= layer_norm("final_norm", f"{base}final_norm")
-    found |= dense("transform", "head.dense") | layer_norm("transform_norm", "head.norm")
-    return found | dense("logits", "classifier") | {"embedding/bias": "decoder.bias"}
-
-
-def _part(ours, theirs, place, parts):
-    """Return the entries of one of several linear layers that the file has as one."""
-    return {
-        f"{ours}/kernel": part_of(f"{theirs}.weight", place, parts),
-        f"{ours}/bias": part_of(f"{theirs}.bias", place, parts),
-    }
+        fused, layers = f"{theirs}.attn.Wqkv.", ("query", "key", "value")
+        entries |= split_dense(f"{ours}/attention", fused, layers)
+        entries |= dense(f"{ours}/attention/attention_output", f"{theirs}.attn.Wo")
+        fused, layers = f"{theirs}.mlp.Wi.", ("gate", "intermediate")
+        entries |= split_dense(f"{ours}/feed_forward", fused, layers)
+        entries |= dense(f"{ours}/feed_forward/output", f"{theirs}.mlp.Wo")
+        entries |= layer_norm(f"{ours}/attention_norm", f"{theirs}.attn_norm")
+        entries |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.mlp_norm")
+    entries |= layer_norm("final_norm", f"{base}final_norm")
+    entries |= dense("transform", "head.dense") | layer_norm("transform_norm", "head.norm")
+    return entries | dense("logits", "classifier") | {"embedding/bias": "decoder.bias"}

@@ -1,28 +1,29 @@
-"""RoBERTa (Liu et al., 2019), XLM-R and CamemBERT: places are counted behind the padding's id."""
+"""RoBERTa (Liu et al., 2019), XLM-R and CamemBERT, whose table of positions starts later.
+
+Position 0 is in row padding_id + 1 of the table.
+"""
 
 import numpy as np
 
 from keras_attention.pretrained.architectures import bert
-from keras_attention.pretrained.weights import Fold, find_base, rows_from
+from keras_attention.pretrained.table_entries import Conversion, find_base, rows_from
 
 MODEL_TYPES = ("roberta", "xlm-roberta", "camembert")
-BASE = "roberta."  # what names begin with below a head
+BASE = "roberta."
 IRRELEVANT = ("classifier_dropout",)
 HEADS = bert.HEADS
 IGNORED = (
-    r".*position_ids",
-    r".*\.token_type_ids",
-    r"(roberta\.)?pooler\.dense\..*",
-    r"lm_head\.decoder\..*",
+    *(r".*position_ids", r".*\.token_type_ids"),
+    *(r"(roberta\.)?pooler\.dense\..*", r"lm_head\.decoder\..*"),
 )
 
 
 def settings(config):
     keywords = bert.read_encoder(config)
     segments = config.whole("type_vocab_size", 1)
-    places = config.whole("max_position_embeddings")
+    rows = config.whole("max_position_embeddings")
     return keywords | {
-        "max_length": places - keywords["padding_id"] - 1,
+        "max_length": rows - keywords["padding_id"] - 1,
         "num_segments": segments if segments > 1 else None,
     }
 
@@ -32,21 +33,30 @@ head = bert.head
 
 def table(config, builder, keywords, tensors):
     base = find_base(BASE, tensors)
-    first = keywords["padding_id"] + 1
-    places = f"{base}embeddings.position_embeddings.weight"
-    types = f"{base}embeddings.token_type_embeddings.weight"
-    found = bert.list_encoder(base, keywords["num_layers"])
-    if keywords["num_segments"] is None:  # one vector for all tokens: it goes into the places
-        found["embedding/learned/table"] = Fold(
-            (places, types),
-            lambda table, one: np.asarray(table[first:], "float32") + one,
-            invert=lambda value, table, one: [
-                np.concatenate([table[:first], value - np.asarray(one, "float32")]),
-                one,
-            ],
-        )
+    entries = bert.list_embeddings(base) | bert.list_blocks(base, keywords["num_layers"])
+    first, name = keywords["padding_id"] + 1, "embedding/learned/table"
+    if keywords["num_segments"] is None:  # all tokens share one segment vector
+        stored = entries[name], entries["segments/table/embeddings"]
+        entries[name] = _add_segment(stored, first)
     else:
-        found["embedding/learned/table"] = rows_from(places, first)
-        found["segments/table/embeddings"] = types
+        entries[name] = rows_from(entries[name], first)
     masked = "lm_head.dense", "lm_head.layer_norm", "lm_head.bias"
-    return found | bert.list_head(builder, masked, ("classifier.dense", "classifier.out_proj"))
+    return entries | bert.list_head(builder, masked, ("classifier.dense", "classifier.out_proj"))
+
+
+def _add_segment(names, first):
+    """Return a `Conversion` that loads the position table from row `first`, plus a segment vector.
+
+    There is only one segment vector, which all tokens have. `names` are the tensors of the position
+    table and of the segment vector.
+    """
+
+    def invert(value, table, segment):
+        value = value - np.asarray(segment, "float32")
+        return [np.concatenate([table[:first], value]), segment]
+
+    return Conversion(
+        names,
+        lambda table, segment: np.asarray(table[first:], "float32") + segment,
+        invert=invert,
+    )

@@ -1,12 +1,18 @@
-"""SigLIP (Zhai et al., 2023): a tower of images, and one of texts, each a model of its own."""
+"""SigLIP (Zhai et al., 2023): its image encoder and text encoder (towers), as separate models."""
 
-from keras_attention.pretrained.architectures.clip import BLOCK
-from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import dense, find_base, layer_norm, list_block, part_of
+from keras_attention.pretrained.architectures import clip
+from keras_attention.pretrained.table_entries import (
+    dense,
+    encoder_block,
+    feed_forward,
+    find_base,
+    layer_norm,
+    split_dense,
+)
 
-# Files of SigLIP 2 for one size of images say "siglip", too.
-ALONE = ("siglip_vision_model", "siglip_text_model")  # files of one tower
-MODEL_TYPES = ("siglip", *ALONE)
+# Files of SigLIP 2 with a fixed image size also have the type "siglip".
+SINGLE_TOWERS = ("siglip_vision_model", "siglip_text_model")
+MODEL_TYPES = ("siglip", *SINGLE_TOWERS)
 IRRELEVANT = ("text_config", "tie_word_embeddings", "vision_config")
 HEADS = {
     "Model": ("image_encoder", "text_encoder"),
@@ -14,67 +20,40 @@ HEADS = {
     "TextModel": "text_encoder",
     "ForImageClassification": "vision_transformer",
 }
-OF_BOTH = ("logit_scale", "logit_bias", r".*position_ids", r"classifier\..*")
+SHARED = ("logit_scale", "logit_bias", r".*position_ids", r"classifier\..*")
 IGNORED = {
-    "image_encoder": (r"text_model\..*", *OF_BOTH),
-    "text_encoder": (r"vision_model\..*", *OF_BOTH),
-    "vision_transformer": (r"text_model\..*", r"(vision_model\.)?head\..*", *OF_BOTH),
+    "image_encoder": (r"text_model\..*", *SHARED),
+    "text_encoder": (r"vision_model\..*", *SHARED),
+    "vision_transformer": (r"text_model\..*", r"(vision_model\.)?head\..*", *SHARED),
 }
-OTHER_HEADS = r"(text_model|classifier)\..*|logit_(scale|bias)"  # beside new labels of images
+OTHER_HEADS = r"(text_model|classifier)\..*|logit_(scale|bias)"
 TOWERS = {"image_encoder": "vision", "vision_transformer": "vision", "text_encoder": "text"}
-
-
-def settings(config):
-    """Nothing: what is to be built says `head`, which knows the tower."""
-    return {}
+BASE_SIZES = {"num_heads": 12, "hidden_dim": 768, "intermediate_dim": 3072}
 
 
 def head(config, builder, keywords, tensors):
-    is_alone = config.values["model_type"] in ALONE
-    tower = (
-        config
-        if is_alone
-        else config.object(f"{TOWERS[builder]}_config", {}, ("tie_word_embeddings",))
-    )
-    width = tower.whole("hidden_size", 768)
-    found = {
-        "num_layers": tower.layers("num_hidden_layers", 12),
-        "num_heads": tower.whole("num_attention_heads", 12),
-        "hidden_dim": width,
-        "intermediate_dim": tower.whole("intermediate_size", 3072),
-        "activation": tower.one_of("hidden_act", ACTIVATIONS, "gelu_pytorch_tanh"),
-        "attention_dropout": tower.number("attention_dropout", 0.0),
-        "dropout": tower.number("dropout", 0.0),
-        "epsilon": tower.number("layer_norm_eps", 1e-6),
-    }
+    tower = config
+    if config.values["model_type"] not in SINGLE_TOWERS:
+        tower = config.object(f"{TOWERS[builder]}_config", {}, ("tie_word_embeddings",))
+    keywords = clip.read_tower(tower, "gelu_pytorch_tanh", 1e-6, BASE_SIZES)
     if builder == "text_encoder":
-        found |= {
-            "vocabulary_size": tower.whole("vocab_size", 32000),
-            "max_length": tower.whole("max_position_embeddings", 64),
-            "position": "learned",
+        keywords |= clip.read_texts(tower, tower.whole("vocab_size", 32000), 64) | {
             "pooling": "last",
-            "projection_dim": tower.whole("projection_size", width),
+            "projection_dim": tower.whole("projection_size", keywords["hidden_dim"]),
             "projection_bias": True,
             "unit_length": False,
-            "padding_id": None,  # it is read like a token: texts are filled up to `max_length`
         }
-        tower.get("pad_token_id")
     else:
         pooling = "map" if tower.flag("vision_use_head", True) else None
-        found |= {
-            "image_size": tower.get("image_size", 224),
-            "patch_size": tower.get("patch_size", 16),
-            "num_channels": tower.whole("num_channels", 3),
-            "pooling": "mean" if builder == "vision_transformer" else pooling,
-        }
+        pooling = "mean" if builder == "vision_transformer" else pooling
+        keywords |= clip.read_images(tower, patch_size=16) | {"pooling": pooling}
     tower.finish()
-    return found
+    return keywords
 
 
 def read_padding(config):
-    """Return the id that fills texts up, of the content of config.json."""
-    said = (config.get("text_config") or config).get("pad_token_id", 1)
-    return said if type(said) is int and said >= 0 else 1
+    """Return the padding id of the text encoder from the content of config.json, 1 by default."""
+    return clip.read_padding(config)
 
 
 def table(config, builder, keywords, tensors):
@@ -82,30 +61,26 @@ def table(config, builder, keywords, tensors):
     base = find_base(f"{kind}_model.", tensors)
     inside = f"{base}embeddings"
     if kind == "vision":
-        found = {"patches/positions/table": f"{inside}.position_embedding.weight"}
-        found |= dense("patches/projection", f"{inside}.patch_embedding")
-        found |= layer_norm("final_norm", f"{base}post_layernorm")
-        found |= _list_pooling(f"{base}head") | dense("logits", "classifier")
+        entries = {"patches/positions/table": f"{inside}.position_embedding.weight"}
+        entries |= dense("patches/projection", f"{inside}.patch_embedding")
+        entries |= layer_norm("final_norm", f"{base}post_layernorm")
+        entries |= _list_pooling(f"{base}head") | dense("logits", "classifier")
     else:
-        found = {
-            "embedding/table/embeddings": f"{inside}.token_embedding.weight",
-            "embedding/learned/table": f"{inside}.position_embedding.weight",
-        }
-        found |= layer_norm("final_norm", f"{base}final_layer_norm")
-        found |= dense("projection", f"{base}head")
+        entries = clip.list_text_embeddings(inside)
+        entries |= layer_norm("final_norm", f"{base}final_layer_norm")
+        entries |= dense("projection", f"{base}head")
     for i in range(keywords["num_layers"]):
-        found |= list_block(f"block_{i}", f"{base}encoder.layers.{i}", BLOCK)
-    return found
+        entries |= encoder_block(f"block_{i}", f"{base}encoder.layers.{i}", clip.BLOCK)
+    return entries
 
 
 def _list_pooling(theirs):
-    """Those of the learned query, its attention, and the feed-forward network behind it."""
-    found = {"pooling/query": f"{theirs}.probe"}
-    for place, name in enumerate(("query", "key", "value")):
-        inside = f"{theirs}.attention.in_proj"
-        found[f"pooling/attention/{name}/kernel"] = part_of(f"{inside}_weight", place, 3)
-        found[f"pooling/attention/{name}/bias"] = part_of(f"{inside}_bias", place, 3)
-    found |= dense("pooling/attention/attention_output", f"{theirs}.attention.out_proj")
-    found |= layer_norm("pooling/norm", f"{theirs}.layernorm")
-    found |= dense("pooling/feed_forward/intermediate", f"{theirs}.mlp.fc1")
-    return found | dense("pooling/feed_forward/output", f"{theirs}.mlp.fc2")
+    """Return {weight name: tensor name} for attention pooling. `theirs` is its prefix."""
+    layers = ("query", "key", "value")
+    return (
+        {"pooling/query": f"{theirs}.probe"}
+        | split_dense("pooling/attention", f"{theirs}.attention.in_proj_", layers)
+        | dense("pooling/attention/attention_output", f"{theirs}.attention.out_proj")
+        | layer_norm("pooling/norm", f"{theirs}.layernorm")
+        | feed_forward("pooling/feed_forward", f"{theirs}.mlp", ("fc1", "fc2"))
+    )

@@ -1,14 +1,14 @@
-"""T5 (Raffel et al., 2020) and T5 1.1 (Shazeer, 2020): relative biases that all layers share."""
+"""T5 (Raffel et al., 2020) and T5 1.1 (Shazeer, 2020): all layers share one relative bias."""
 
 from keras_attention import positions
 from keras_attention.pretrained.checkpoint import CheckpointError
-from keras_attention.pretrained.weights import dense, rms_norm
+from keras_attention.pretrained.table_entries import attention, dense, feed_forward, rms_norm
 
 MODEL_TYPES = ("t5",)
 IRRELEVANT = ("n_positions", "classifier_dropout", "is_gated_act", "dense_act_fn")
 HEADS = {
     "ForConditionalGeneration": "encoder_decoder",
-    "WithLMHeadModel": "encoder_decoder",  # its older name
+    "WithLMHeadModel": "encoder_decoder",  # the older name
     "T5Model": "encoder_decoder",
 }
 IGNORED = (r"(en|de)coder\.embed_tokens\.weight", r".*layer\.1\.EncDecAttention\.relative_.*")
@@ -20,7 +20,9 @@ def settings(config):
     buckets = config.whole("relative_attention_num_buckets", 32)
     farthest = config.whole("relative_attention_max_distance", 128)
     if config.token_id("decoder_start_token_id", 0) != config.token_id("pad_token_id", 0):
-        raise CheckpointError(f"{config.path}: a decoder that begins with no padding is not known.")
+        raise CheckpointError(
+            f"{config.path}: decoder_start_token_id must equal pad_token_id for T5."
+        )
     return {
         "vocabulary_size": config.whole("vocab_size"),
         "structure": "t5_1.1" if activation != "relu" else "t5",
@@ -37,8 +39,8 @@ def settings(config):
         "decoder_position": positions.RelativeBias(buckets, farthest, bidirectional=False),
         "source_padding_id": config.token_id("pad_token_id", 0),
         "target_padding_id": None,
-        # What the file has decides whether there is a matrix for logits, and these settings only
-        # whether they are scaled: the older one meant both.
+        # These settings only scale the logits. Whether the logits have a separate kernel follows
+        # from the tensors.
         "scale_logits": config.flag(
             "scale_decoder_outputs", config.flag("tie_word_embeddings", True)
         ),
@@ -50,32 +52,22 @@ def head(config, builder, keywords, tensors):
 
 
 def table(config, builder, keywords, tensors):
-    found = {"embedding/table/embeddings": "shared.weight"}
-    gated = keywords["activation"] != "relu"
+    entries = dense("decoder/logits", "lm_head") | {"embedding/table/embeddings": "shared.weight"}
+    names = ("wi", "wo") if keywords["activation"] == "relu" else ("wi_0", "wi_1", "wo")
     sides = {"encoder": keywords["num_layers"], "decoder": keywords["num_decoder_layers"]}
     for side, count in sides.items():
         bias = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-        found[f"{side}_block_0/attention/relative_bias/table"] = bias
+        entries[f"{side}_block_0/attention/relative_bias/table"] = bias
+        parts = {"attention": "SelfAttention"}
+        if side == "decoder":
+            parts["cross_attention"] = "EncDecAttention"
         for i in range(count):
             ours, theirs = f"{side}_block_{i}", f"{side}.block.{i}.layer"
-            found |= _attention(f"{ours}/attention", f"{theirs}.0.SelfAttention")
-            found |= rms_norm(f"{ours}/attention_norm", f"{theirs}.0.layer_norm")
-            last = 1
-            if side == "decoder":
-                found |= _attention(f"{ours}/cross_attention", f"{theirs}.1.EncDecAttention")
-                found |= rms_norm(f"{ours}/cross_attention_norm", f"{theirs}.1.layer_norm")
-                last = 2
-            inside = f"{theirs}.{last}.DenseReluDense"
-            names = {"intermediate": "wi", "output": "wo"}
-            if gated:
-                names = {"gate": "wi_0", "intermediate": "wi_1", "output": "wo"}
-            for our, their in names.items():
-                found |= dense(f"{ours}/feed_forward/{our}", f"{inside}.{their}", bias=False)
-            found |= rms_norm(f"{ours}/feed_forward_norm", f"{theirs}.{last}.layer_norm")
-        found |= rms_norm(f"{side}/final_norm", f"{side}.final_layer_norm")
-    return found | dense("decoder/logits", "lm_head", bias=False)
-
-
-def _attention(ours, theirs):
-    names = {"query": "q", "key": "k", "value": "v", "attention_output": "o"}
-    return {f"{ours}/{our}/kernel": f"{theirs}.{their}.weight" for our, their in names.items()}
+            for k, (our, their) in enumerate(parts.items()):
+                entries |= attention(f"{ours}/{our}", f"{theirs}.{k}.{their}", "qkvo")
+                entries |= rms_norm(f"{ours}/{our}_norm", f"{theirs}.{k}.layer_norm")
+            last = f"{theirs}.{len(parts)}"
+            entries |= feed_forward(f"{ours}/feed_forward", f"{last}.DenseReluDense", names)
+            entries |= rms_norm(f"{ours}/feed_forward_norm", f"{last}.layer_norm")
+        entries |= rms_norm(f"{side}/final_norm", f"{side}.final_layer_norm")
+    return entries

@@ -1,8 +1,8 @@
-"""timm's vision transformers: ViT, DeiT (distilled, and III), DINOv2, towers of CLIP and SigLIP.
+"""timm's vision transformers: ViT, DeiT and DeiT III, DINOv2, image encoders of CLIP and SigLIP.
 
-A file of timm names a size, as `vit_base_patch16_224`. The shapes of its tensors say all else but
-the number of heads, which is in timm's source by that name, and here (Wightman, 2019, *PyTorch
-Image Models*).
+config.json names an architecture and its size, such as `vit_base_patch16_224`. The number of heads
+follows from this name. All other sizes follow from the shapes of the tensors (Wightman, 2019,
+*PyTorch Image Models*).
 """
 
 import re
@@ -12,25 +12,24 @@ import numpy as np
 from keras_attention.pretrained.architectures import deit
 from keras_attention.pretrained.checkpoint import CheckpointError
 from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import Fold, dense, joined, layer_norm, part_of
+from keras_attention.pretrained.table_entries import (
+    Conversion,
+    dense,
+    feed_forward,
+    joined,
+    layer_norm,
+    split_dense,
+)
 
 MODEL_TYPES = ("timm",)
-# Of the pictures and their colours, of the classes' names, of files.
+# Settings about image preprocessing, class names and files.
 IRRELEVANT = (
     *("architecture", "classifier", "crop_mode", "crop_pct", "custom_load", "first_conv"),
     *("fixed_input_size", "input_size", "interpolation", "label_descriptions", "label_names"),
-    *(
-        "license",
-        "mean",
-        "num_classes",
-        "num_features",
-        "pool_size",
-        "pretrained_cfg",
-        "std",
-        "tag",
-    ),
+    *("license", "mean", "num_classes", "num_features", "pool_size", "pretrained_cfg"),
+    *("std", "tag"),
 )
-# Of `model_args`: of training, and what the tensors say.
+# `model_args` that only matter in training, or that follow from the tensors.
 IRRELEVANT_ARGUMENTS = (
     *("class_token", "depth", "drop_path_rate", "dynamic_img_pad", "dynamic_img_size", "embed_dim"),
     *("fc_norm", "fix_init", "global_pool", "img_size", "in_chans", "init_values", "mlp_ratio"),
@@ -38,15 +37,15 @@ IRRELEVANT_ARGUMENTS = (
     *("pre_norm", "proj_drop_rate", "qkv_bias", "reg_tokens", "strict_img_size", "weight_init"),
 )
 IGNORED = ()
-ANTIALIASES = True  # where it resizes positions, in `resample_abs_pos_embed`
+ANTIALIAS = True  # as in `resample_abs_pos_embed`
 
-# What a name may say beside a size; with any other word it is another model.
+# A name that does not match, such as one with another word, is a model that is not supported.
 NAMES = re.compile(
     r"(?P<family>vit|deit3?)_(?P<size>so\d+m2?|[a-z]+)(_distilled)?_patch\d+(_plus)?"
     r"(?P<clip>_clip)?(?P<quick>_quickgelu)?(?P<registers>_reg\d+)?(_siglip)?(_gap|_map|_dinov2)?"
     r"(_\d+)?(_miil)?"
 )
-# Of SigLIP's, those with the approximate gelu.
+# The SigLIP models with the approximate GELU.
 APPROXIMATE = re.compile(
     r"vit_((base_patch32|(so400m|giantopt)_patch16)_siglip.*|large_patch16_siglip(_gap)?_512)"
 )
@@ -70,42 +69,37 @@ SIZES = {
     "gigantic": {1664: 16},
     "giantopt": {1536: 16},
 }
-UNUSUAL = {"vit_base_patch16_gap_224": 16}  # not 12, as all others of this size
+UNUSUAL = {"vit_base_patch16_gap_224": 16}  # the other models of this size have 12
 POOLINGS = {"token": "cls", "avg": "mean", "max": "max", "map": "map", "": None}
 
 
 def find_builder(config, tensors):
-    """Return the builder for the head of a file: timm has one where there are classes."""
     return "vision_transformer" if "head.weight" in tensors else "image_encoder"
-
-
-def settings(config):
-    """Nothing: what is to be built says `head`, which knows the shapes of the tensors."""
-    return {}
 
 
 def head(config, builder, keywords, tensors):
     name = config.need("architecture")
-    said = NAMES.fullmatch(name) if isinstance(name, str) else None
-    if said is None or said["size"] not in SIZES:
+    match = NAMES.fullmatch(name) if isinstance(name, str) else None
+    if match is None or match["size"] not in SIZES:
         raise CheckpointError(
-            f"{config.path} says architecture={name!r:.60}: expected a vit, deit or deit3 of a "
-            f"size among {', '.join(SIZES)}, such as vit_base_patch16_224."
+            f"{config.path} says architecture={name!r:.60}: expected a vit, deit or deit3 in "
+            f"one of the sizes {', '.join(SIZES)}, such as vit_base_patch16_224."
         )
     arguments = config.object("model_args", {}, IRRELEVANT_ARGUMENTS)
     width, channels, *patch_size = _read_shape(config, tensors, "patch_embed.proj.weight", 4)
     gelu = "gelu_tanh" if APPROXIMATE.fullmatch(name) else "gelu"
-    gelu = "quick_gelu" if said["quick"] else gelu
+    gelu = "quick_gelu" if match["quick"] else gelu
     pooling = _find_pooling(config, arguments, tensors, builder)
-    alone = said["registers"] and not said["size"].startswith("so150m")
-    apart = arguments.flag("no_embed_class", bool(said["family"] == "deit3" or alone))
+    registers = match["registers"] and not match["size"].startswith("so150m")
+    patches_only = bool(match["family"] == "deit3" or registers)
+    patches_only = arguments.flag("no_embed_class", patches_only)
     blocks = [re.match(r"blocks\.(\d{1,9})\.", tensor) for tensor in tensors]
-    found = {
-        "image_size": _find_image_size(config, arguments, tensors, patch_size, apart),
+    keywords = {
+        "image_size": _find_image_size(config, arguments, tensors, patch_size, patches_only),
         "patch_size": tuple(patch_size),
         "num_channels": channels,
         "num_layers": max((int(block[1]) + 1 for block in blocks if block), default=0),
-        "num_heads": _find_heads(config, arguments, name, said["size"], width),
+        "num_heads": _find_heads(config, arguments, name, match["size"], width),
         "hidden_dim": width,
         "intermediate_dim": _read_shape(config, tensors, "blocks.0.mlp.fc1.weight", 2)[0],
         "qkv_bias": None if "blocks.0.attn.qkv.bias" in tensors else False,
@@ -113,7 +107,7 @@ def head(config, builder, keywords, tensors):
         "activation": arguments.one_of("act_layer", ACTIVATIONS | {"gelu_tanh": "gelu_tanh"}, gelu),
         "dropout": arguments.number("drop_rate", 0.0),
         "attention_dropout": arguments.number("attn_drop_rate", 0.0),
-        "epsilon": 1e-5 if said["clip"] else 1e-6,
+        "epsilon": 1e-5 if match["clip"] else 1e-6,
         "normalize_embeddings": "norm_pre.weight" in tensors,
         "normalize_pooled": "fc_norm.weight" in tensors and pooling in ("mean", "max", "map"),
         "patch_bias": "patch_embed.proj.bias" in tensors,
@@ -125,22 +119,25 @@ def head(config, builder, keywords, tensors):
     arguments.one_of("pos_embed", {"learn": None}, "learn")
     arguments.refuse("qk_norm", "scale_attn_norm", "scale_mlp_norm", "pool_include_prefix")
     arguments.finish()
-    return found
+    return keywords
 
 
 def _read_shape(config, tensors, name, axes):
-    """Return the shape of a tensor that every file has."""
+    """Return the shape of the tensor `name`, which must have `axes` axes.
+
+    If the tensor is missing or has another shape, a CheckpointError is raised.
+    """
     shape = tensors[name].shape if name in tensors else ()
     if len(shape) != axes or 0 in shape:
         raise CheckpointError(
-            f"{config.path} is of a {config.get('architecture')!r:.60}, and its file has no tensor "
-            f"{name} of {axes} axes."
+            f"{config.path} is for a {config.get('architecture')!r:.60}, but the file has no "
+            f"tensor {name} with {axes} axes."
         )
     return shape
 
 
 def _count_prefix(tensors):
-    """How many tokens are in front of the patches."""
+    """Return the number of tokens before the patches: class, distillation and register tokens."""
     return sum(tensors[name].shape[1] for name in _list_prefix(tensors))
 
 
@@ -150,45 +147,56 @@ def _list_prefix(tensors):
 
 
 def _find_heads(config, arguments, name, size, width):
-    """Return the number of heads, which no shape says."""
+    """Return the number of heads, from `model_args` or the name of the architecture.
+
+    `arguments` is the dict `model_args` in config.json, `size` the part of the name that stands for
+    a size, such as `"base"`, and `width` the width of the model.
+    """
     heads = arguments.whole("num_heads", None)
     heads = heads or UNUSUAL.get(name) or SIZES[size].get(width)
     if heads is None:
         raise CheckpointError(
-            f"{config.path} says architecture={name!r:.60}, and the file is {width} wide: expected "
-            f"{' or '.join(map(str, SIZES[size]))}, or num_heads in its model_args."
+            f"{config.path} says architecture={name!r:.60}, but the file has a width of {width}: "
+            f"expected {' or '.join(map(str, SIZES[size]))}, or num_heads in its model_args."
         )
     return heads
 
 
 def _find_pooling(config, arguments, tensors, builder):
-    """How a vector is made of the tokens, in the words of the builders."""
-    said = config.get("global_pool", arguments.get("global_pool", "token"))
-    pooling = config.one_of("global_pool", POOLINGS, said)
+    """Return the `pooling` of the model, an argument of `ka.models.image_encoder`.
+
+    `config` is a `Fields` with the content of config.json, and `arguments` its entry `model_args`.
+    """
+    name = config.get("global_pool", arguments.get("global_pool", "token"))
+    pooling = config.one_of("global_pool", POOLINGS, name)
     if builder == "vision_transformer" and "head_dist.weight" in tensors:
-        return "prefix"  # both tokens, each with a head
+        return "prefix"  # two tokens, each with a head
     if pooling == "cls" and "cls_token" not in tensors:
         raise CheckpointError(
-            f"{config.path} says global_pool={said!r}: the file has no cls_token."
+            f"{config.path} says global_pool={name!r}, but the file has no cls_token."
         )
     return pooling
 
 
-def _find_image_size(config, arguments, tensors, patch_size, apart):
-    """(height, width) of the images: as the settings say, if the file has as many positions."""
-    _, places, _ = _read_shape(config, tensors, "pos_embed", 3)
-    places -= 0 if apart else _count_prefix(tensors)
+def _find_image_size(config, arguments, tensors, patch_size, patches_only):
+    """Return the (height, width) of images that fits the number of positions in the file.
+
+    `arguments` is the dict `model_args` in config.json. With `patches_only`, only patches have
+    positions. If the size in config.json does not fit, images are squares.
+    """
+    _, count, _ = _read_shape(config, tensors, "pos_embed", 3)
+    count -= 0 if patches_only else _count_prefix(tensors)
     of_file = config.object("pretrained_cfg", {}).get("input_size", [None, None, None])
     size = arguments.get("img_size", of_file[1:])
     size = [size, size] if type(size) is int else list(size)
-    known = len(size) == 2 and all(type(x) is int for x in size)
-    if not known or _count_patches(size, patch_size) != places:
-        side = round(max(places, 0) ** 0.5)  # of a square
+    valid = len(size) == 2 and all(type(x) is int for x in size)
+    if not valid or _count_patches(size, patch_size) != count:
+        side = round(max(count, 0) ** 0.5)
         size = [side * patch for patch in patch_size]
-    if _count_patches(size, patch_size) != places:
+    if _count_patches(size, patch_size) != count:
         raise CheckpointError(
-            f"{config.path}: the file has positions for {places} patches of {patch_size}, which "
-            "are no square image, nor one of img_size in model_args or input_size in "
+            f"{config.path}: the file has positions for {count} patches of {patch_size}. They do "
+            "not make a square image, nor one of img_size in model_args or input_size in "
             "pretrained_cfg."
         )
     return tuple(size)
@@ -199,46 +207,42 @@ def _count_patches(size, patch_size):
 
 
 def table(config, builder, keywords, tensors):
-    # a norm after the pooling is one before it where tokens are not mixed
+    # Either normalization follows the last block: `fc_norm` after the pooling, `norm` before it.
     norm = "fc_norm" if "fc_norm.weight" in tensors else "norm"
-    found = layer_norm("final_norm", norm) | dense("patches/projection", "patch_embed.proj")
-    found |= layer_norm("embedding_norm", "norm_pre")
-    found |= _list_tokens(tensors, keywords)
+    entries = layer_norm("final_norm", norm) | dense("patches/projection", "patch_embed.proj")
+    entries |= layer_norm("embedding_norm", "norm_pre")
+    entries |= _list_tokens(tensors, keywords) | _list_pooling("attn_pool")
     for i in range(keywords["num_layers"]):
         ours, theirs = f"block_{i}", f"blocks.{i}"
-        for k, name in enumerate(("query", "key", "value")):
-            for kind, their in (("kernel", "weight"), ("bias", "bias")):
-                fused = f"{theirs}.attn.qkv.{their}"
-                found[f"{ours}/attention/{name}/{kind}"] = part_of(fused, k, 3)
-        found |= dense(f"{ours}/attention/attention_output", f"{theirs}.attn.proj")
-        found |= layer_norm(f"{ours}/attention_norm", f"{theirs}.norm1")
-        found |= dense(f"{ours}/feed_forward/intermediate", f"{theirs}.mlp.fc1")
-        found |= dense(f"{ours}/feed_forward/output", f"{theirs}.mlp.fc2")
-        found |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.norm2")
+        layers = ("query", "key", "value")
+        entries |= split_dense(f"{ours}/attention", f"{theirs}.attn.qkv.", layers)
+        entries |= dense(f"{ours}/attention/attention_output", f"{theirs}.attn.proj")
+        entries |= feed_forward(f"{ours}/feed_forward", f"{theirs}.mlp", ("fc1", "fc2"))
         for k, branch in enumerate(("attention", "feed_forward"), start=1):
-            found[f"{ours}/{branch}_scale/scale"] = f"{theirs}.ls{k}.gamma"
-    if keywords["pooling"] == "map":
-        found |= _list_pooling("attn_pool")
+            entries |= layer_norm(f"{ours}/{branch}_norm", f"{theirs}.norm{k}")
+            entries[f"{ours}/{branch}_scale/scale"] = f"{theirs}.ls{k}.gamma"
     if keywords["pooling"] == "prefix":
-        return found | deit.join_heads("head", "head_dist")
-    return found | dense("logits", "head")
+        return entries | deit.join_heads("head", "head_dist")
+    return entries | dense("logits", "head")
 
 
 def _list_pooling(theirs):
-    """Return the learned query, its attention, and the feed-forward network behind it."""
-    found = {"pooling/query": f"{theirs}.latent"}
-    found |= dense("pooling/attention/query", f"{theirs}.q")
-    for k, name in enumerate(("key", "value")):
-        for kind, their in (("kernel", "weight"), ("bias", "bias")):
-            found[f"pooling/attention/{name}/{kind}"] = part_of(f"{theirs}.kv.{their}", k, 2)
-    found |= dense("pooling/attention/attention_output", f"{theirs}.proj")
-    found |= layer_norm("pooling/norm", f"{theirs}.norm")
-    found |= dense("pooling/feed_forward/intermediate", f"{theirs}.mlp.fc1")
-    return found | dense("pooling/feed_forward/output", f"{theirs}.mlp.fc2")
+    """Return {weight name: tensor name} for attention pooling. `theirs` is its prefix."""
+    return (
+        {"pooling/query": f"{theirs}.latent"}
+        | dense("pooling/attention/query", f"{theirs}.q")
+        | split_dense("pooling/attention", f"{theirs}.kv.", ("key", "value"))
+        | dense("pooling/attention/attention_output", f"{theirs}.proj")
+        | layer_norm("pooling/norm", f"{theirs}.norm")
+        | feed_forward("pooling/feed_forward", f"{theirs}.mlp", ("fc1", "fc2"))
+    )
 
 
 def _list_tokens(tensors, keywords):
-    """Tokens in front of the patches, and positions; in some models these are of patches alone."""
+    """Return {weight name: tensor names} for the prefix tokens and the position embeddings.
+
+    In some models only patches have positions. Then the positions of the other tokens are zero.
+    """
     names, count = _list_prefix(tensors), _count_prefix(tensors)
     prefix = {"patches/prefix": joined(names)} if names else {}
     height, width = keywords["image_size"]
@@ -254,5 +258,5 @@ def _list_tokens(tensors, keywords):
         *changes, value = np.split(value, ends, axis=1)
         return [value, *(token + change for token, change in zip(tokens, changes, strict=True))]
 
-    positions = Fold(("pos_embed", *names), put_zeros, invert=take_out)
+    positions = Conversion(("pos_embed", *names), put_zeros, invert=take_out)
     return prefix | {"patches/positions/table": positions}

@@ -1,10 +1,10 @@
 """The vision transformer (Dosovitskiy et al., 2021)."""
 
 from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import dense, find_base, layer_norm, list_block
+from keras_attention.pretrained.table_entries import dense, encoder_block, find_base, layer_norm
 
 MODEL_TYPES = ("vit",)
-BASE = "vit."  # what names begin with below a head
+BASE = "vit."
 IRRELEVANT = ("encoder_stride", "pooler_output_size", "pooler_act", "tie_word_embeddings")
 HEADS = {"ForImageClassification": "vision_transformer", "Model": "image_encoder"}
 IGNORED = (r".*pooler\..*", r"(vit\.)?embeddings\.mask_token")
@@ -20,7 +20,7 @@ def settings(config):
 
 
 def read_encoder(config):
-    """Return the keywords that relatives of the vision transformer name in the same words."""
+    """Return the settings that ViT, DeiT and DINOv2 have under the same names in config.json."""
     return {
         "image_size": config.get("image_size", 224),
         "patch_size": config.get("patch_size", 16),
@@ -41,26 +41,25 @@ def head(config, builder, keywords, tensors):
 
 
 def table(config, builder, keywords, tensors):
-    return list_encoder(BASE, keywords["num_layers"], tensors) | dense("logits", "classifier")
+    entries = list_encoder(BASE, keywords["num_layers"], tensors, BLOCK)
+    return entries | dense("logits", "classifier")
 
 
-def list_encoder(base, num_layers, tensors):
-    """{weight: tensor} of patches, blocks and the last norm."""
-    found = list_embeddings(base, tensors)
-    base = found.pop("base")
-    for i in range(num_layers):
-        found |= list_block(f"block_{i}", f"{base}encoder.layer.{i}", BLOCK)
-    return found
+def list_encoder(base, num_layers, tensors, block):
+    """Return {weight name: tensor name} for all layers without the head.
 
-
-def list_embeddings(base, tensors):
-    """Those of the patches and the last norm, and under `"base"` what names begin with."""
+    Args:
+        base: str, prefix of the names in the file, which is dropped if no tensor has it.
+        num_layers: int, the number of blocks.
+        tensors: dict, the tensors of the file by name.
+        block: the names of a block's layers in the file, in the order of `encoder_block`.
+    """
     base = find_base(base, tensors)
     inside = f"{base}embeddings"
-    found = {
-        "base": base,
+    entries = dense("patches/projection", f"{inside}.patch_embeddings.projection") | {
         "patches/prefix": f"{inside}.cls_token",
         "patches/positions/table": f"{inside}.position_embeddings",
     }
-    found |= dense("patches/projection", f"{inside}.patch_embeddings.projection")
-    return found | layer_norm("final_norm", f"{base}layernorm")
+    for i in range(num_layers):
+        entries |= encoder_block(f"block_{i}", f"{base}encoder.layer.{i}", block)
+    return entries | layer_norm("final_norm", f"{base}layernorm")

@@ -1,7 +1,7 @@
-"""The numbers of recipes that depend on the kind of the data, a dataclass for each kind.
+"""The hyperparameters that depend on the kind of data, with a dataclass for each kind.
 
-Those of `settled=True` count only when a model is built. The others count in every training, and
-are all that the recipe of a checkpoint has.
+Hyperparameters with `settled=True` are only used when a model is built. All others are used in
+every training run. Recipes for Hugging Face checkpoints contain only the others.
 """
 
 import dataclasses
@@ -10,19 +10,22 @@ from typing import Literal
 
 from keras_attention.tasks.recipes.recipe import LONGEST, Data, option
 
-# One name is one option of the command line, whichever kinds have it.
+# All kinds with a hyperparameter of the same name share one command line option.
 tokens_option = partial(
     option,
-    help="What is read or written, of pairs, recordings and running text: characters, words or "
-    "subwords.",
+    help="Tokens of pairs, recordings and running text: characters, words or subwords.",
     settled=True,
 )
 vocabulary_option = partial(
-    option, help="Subwords to learn; of a preset, to add.", least=5, most=1 << 20, settled=True
+    option,
+    help="Number of subwords to learn, or with --from to add.",
+    least=5,
+    most=1 << 20,
+    settled=True,
 )
 length_option = partial(
     option,
-    help="Tokens of an example at most: longer ones are left out or cut.",
+    help="Maximum number of tokens of an example. Longer ones are left out or cut.",
     least=1,
     most=LONGEST,
     settled=True,
@@ -31,26 +34,35 @@ Tokens = Literal["characters", "words", "subwords"]
 
 
 def settled(default):
-    """Make the field of a number that counts only when a model is built, and is no option."""
+    """Return a dataclass field for a hyperparameter that is only used when a model is built.
+
+    `default` is its default value. The field is not a command line option.
+    """
     return dataclasses.field(default=default, metadata={"settled": True})
 
 
 @dataclasses.dataclass(frozen=True)
 class LabelData(Data):
-    """Examples with labels: `balance` says how far rare ones weigh more.
+    """Hyperparameters for labeled data. A larger `balance` gives rare labels more weight.
 
-    Of one label each, see `tasks.labels.balance_classes`. Of any number of labels it is the power
-    of the false ones by the true ones that a label weighs where it is true.
+    The formula for one label per example is in `tasks.labels.make_balanced_loss`, and the formula
+    for any number of labels in `ka.tasks.MultiLabelClassifier`.
     """
 
     balance: float = option(
-        0.0, "How far rare classes or labels weigh more: 0 not, 1 fully.", least=0.0, most=1.0
+        0.0,
+        "Weight of rare labels. 0: as all others. 1: the same total for each label.",
+        least=0.0,
+        most=1.0,
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class TextData(LabelData):
-    """Texts with labels, as for `TextPreprocessor.build`; `max_length` is in words."""
+    """Hyperparameters for labeled text: arguments of `ka.data.TextPreprocessor.build`.
+
+    `max_length` is the maximum number of words in a text.
+    """
 
     min_count: int = settled(2)
     max_size: int | None = settled(None)
@@ -60,9 +72,9 @@ class TextData(LabelData):
 
 @dataclasses.dataclass(frozen=True)
 class SentenceData(Data):
-    """Sentences, as for `TaggerPreprocessor.build`: words, and the characters of each.
+    """Hyperparameters for words in sentences: arguments of `ka.data.TaggerPreprocessor.build`.
 
-    `max_length` is the tokens of a sentence at most.
+    `max_length` is the maximum number of tokens in a sentence.
     """
 
     characters: bool = settled(True)
@@ -74,12 +86,12 @@ class SentenceData(Data):
 
 @dataclasses.dataclass(frozen=True)
 class TaggedData(SentenceData, LabelData):
-    """Sentences with a label for every token."""
+    """Hyperparameters for sentences with a label for every token."""
 
 
 @dataclasses.dataclass(frozen=True)
 class QuestionData(SentenceData):
-    """Questions with contexts, as for `QuestionPreprocessor.build`."""
+    """Hyperparameters for questions with contexts: arguments of `QuestionPreprocessor.build`."""
 
     word_length: int = settled(12)
     max_length: int = length_option(384)
@@ -90,14 +102,14 @@ class QuestionData(SentenceData):
 
 @dataclasses.dataclass(frozen=True)
 class WindowData(Data):
-    """Running text: `steps` are the batches of windows at random places in an epoch."""
+    """Hyperparameters for running text. `steps` is the number of batches (of windows) per epoch."""
 
-    steps: int = option(250, "Batches of an epoch, of running text.", least=1, most=10_000_000)
+    steps: int = option(250, "Running text: batches in an epoch.", least=1, most=10_000_000)
 
 
 @dataclasses.dataclass(frozen=True)
 class MaskedTextData(WindowData):
-    """Running text; `max_length` is the tokens of a window, which a model sees at once."""
+    """Hyperparameters for masked language models. A window has `max_length` tokens."""
 
     tokens: Tokens = tokens_option("subwords")
     vocabulary_size: int = vocabulary_option(4000)
@@ -106,7 +118,7 @@ class MaskedTextData(WindowData):
 
 @dataclasses.dataclass(frozen=True)
 class RunningTextData(MaskedTextData):
-    """Running text to go on with; `temperature` is that of what is written."""
+    """Hyperparameters for causal language models. `temperature` is the sampling temperature."""
 
     tokens: Tokens = tokens_option("characters")
     max_length: int = length_option(256)
@@ -115,78 +127,90 @@ class RunningTextData(MaskedTextData):
 
 @dataclasses.dataclass(frozen=True)
 class WritingData(Data):
-    """Examples with texts that are written.
+    """Hyperparameters for examples with a target text, which the model learns to generate.
 
     Attributes:
-        tokens: what the texts consist of, of pairs characters or words of each side, or subwords
-            of both together.
-        vocabulary_size: int, how many subwords.
-        max_length: int, the tokens of a text to train on, and of one that is written.
-        beam: int, how many texts the search holds at a time; 1 is greedy.
-        length_penalty: float, of `ka.generation.Beam`, so that short texts are not preferred.
+        tokens: str, the kind of tokens. Source and target share subwords.
+        vocabulary_size: int, the number of subwords. It is ignored for other tokens.
+        max_length: int, the maximum number of tokens of a text for training or generation.
+        beam: int, the beam width. 1 is greedy search.
+        length_penalty: float, how much the search favors long outputs (`ka.generation.Beam`). With
+            0 it prefers short ones.
     """
 
     tokens: Tokens = tokens_option("subwords")
     vocabulary_size: int | None = vocabulary_option(4000)
     max_length: int | None = length_option(64)
     beam: int = option(
-        5, "Texts that the search holds; 1 is greedy.", least=1, most=1000, settled=True
+        5,
+        "Beam width: number of candidates that the search keeps. 1 is greedy.",
+        least=1,
+        most=1000,
+        settled=True,
     )
     length_penalty: float = option(
-        1.0, "Of that search; 0 prefers short texts.", least=0.0, most=10.0, settled=True
+        1.0,
+        "Length penalty of the search. 0 prefers short outputs.",
+        least=0.0,
+        most=10.0,
+        settled=True,
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class ScoredData(WritingData):
-    """The same, where `score` is `"exact_match"`, `"bleu"` or `"rouge"`."""
+    """Hyperparameters for target text, with the `score` to evaluate, such as `"bleu"`."""
 
-    score: str = option("bleu", "Of pairs of texts: bleu, rouge or exact_match.", settled=True)
+    score: str = option("bleu", "Score of pairs: bleu, rouge or exact_match.", settled=True)
 
 
 @dataclasses.dataclass(frozen=True)
 class BatchData(Data):
-    """Pairs of texts: `max_tokens` are those of a batch on its longer side, or None."""
+    """Hyperparameters for batches of pairs of source and target text.
+
+    `max_tokens` is the maximum number of tokens in a batch, counted with padding on the longer
+    side. None uses the same number of pairs in every batch.
+    """
 
     max_tokens: int | None = option(
-        4096, "Tokens of a batch, of pairs of texts.", least=1, most=1 << 24
+        4096, "Pairs: maximum tokens in a batch.", least=1, most=1 << 24
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class PairData(ScoredData, BatchData):
-    """Pairs of texts, with all that is settled when a model is built."""
+    """All hyperparameters for pairs of source and target text."""
 
 
 @dataclasses.dataclass(frozen=True)
 class CaptionData(ScoredData):
-    """Pictures with texts; `image_size` is (height, width) or the longer side."""
+    """Hyperparameters for captions. `image_size` is (height, width), or an int, the longer side."""
 
     image_size: int | tuple = settled(192)
 
 
 @dataclasses.dataclass(frozen=True)
 class JointData(Data):
-    """Recordings with texts: the share of CTC in the loss, of a model that has it."""
+    """Hyperparameters for recordings with two losses. `ctc_weight` is the weight of CTC."""
 
     ctc_weight: float = 0.3
 
 
 @dataclasses.dataclass(frozen=True)
 class RecordedTextData(WritingData, JointData):
-    """Recordings with texts, with all that is settled when a model is built."""
+    """All hyperparameters for recordings with target text."""
 
 
 @dataclasses.dataclass(frozen=True)
 class RecordingData(Data):
-    """Recordings with transcripts of characters or words."""
+    """Hyperparameters for CTC. `tokens` (characters or words) is the unit of transcripts."""
 
     tokens: Tokens = tokens_option("characters")
 
 
 @dataclasses.dataclass(frozen=True)
 class ImageData(LabelData):
-    """Pictures with classes, as for `ka.data.image_augmentation`."""
+    """Hyperparameters for image classes: arguments of `ka.data.image_augmentation`."""
 
     shift: float = 0.08
     flip: bool = True
@@ -194,9 +218,10 @@ class ImageData(LabelData):
 
 @dataclasses.dataclass(frozen=True)
 class BoxData(Data):
-    """Pictures with boxes, as for `ka.data.detection_augmentation`.
+    """Hyperparameters for images with boxes.
 
-    `image_size` is (height, width) or the longer side.
+    `image_size` is (height, width), or an int, the longer side. The other attributes are
+    arguments of `ka.data.detection_augmentation`.
     """
 
     image_size: int | tuple = settled(320)
@@ -209,12 +234,13 @@ class BoxData(Data):
 
 @dataclasses.dataclass(frozen=True)
 class PixelData(Data):
-    """Pictures that are drawn.
+    """Hyperparameters for images that the model learns to generate.
 
     Attributes:
-        num_levels: int, of brightness.
-        window: int, the rows and columns that a pixel looks back on, its own included.
-        temperature: float, of the chance with which pixels are drawn.
+        num_levels: int, the number of brightness levels.
+        window: int. A pixel attends to the earlier pixels that are less than `window` rows and less
+            than `window` columns away, on both sides.
+        temperature: float, the sampling temperature.
     """
 
     num_levels: int = settled(16)

@@ -1,11 +1,25 @@
-"""Recipes of tasks that see pictures, or draw them."""
+"""Recipes of tasks whose inputs or outputs are images."""
+
+import dataclasses
 
 from keras_attention.tasks.recipes.kinds import BoxData, CaptionData, ImageData, PixelData
 from keras_attention.tasks.recipes.recipe import Recipe, fine_tune, size
 
-# A vision transformer on convolutions, which learns sooner from few pictures.
+# A vision transformer with a convolutional stem, which needs fewer training images.
 STEMMED = size(4, 4, 128, 256) | dict(
     patch_size=1, embedding=dict(stem_filters=(32, 64, 128)), pooling="mean"
+)
+
+FOLDERS = Recipe(model=STEMMED, epochs=30, batch_size=32, learning_rate=1e-3, data=ImageData())
+GENERATOR = Recipe(
+    model=size(4, 4, 128, 512) | dict(dropout=0.2),
+    epochs=40,
+    batch_size=32,
+    learning_rate=2e-3,
+    weight_decay=0.1,
+    label_smoothing=0.0,
+    average=2.0,
+    data=PixelData(),
 )
 
 RECIPES = {
@@ -17,14 +31,12 @@ RECIPES = {
         learning_rate=1e-3,
         data=ImageData(),
     ),
-    # Of pictures in class folders, which are resized to 48 x 48.
-    "vision_transformer/files": Recipe(
-        model=STEMMED, epochs=30, batch_size=32, learning_rate=1e-3, data=ImageData()
+    # For images in class folders, which are resized to 48 x 48.
+    "vision_transformer/files": FOLDERS,
+    "vision_transformer/fashion_mnist": dataclasses.replace(
+        FOLDERS, epochs=12, batch_size=128, learning_rate=1.5e-3
     ),
-    "vision_transformer/fashion_mnist": Recipe(
-        model=STEMMED, epochs=12, batch_size=128, learning_rate=1.5e-3, data=ImageData()
-    ),
-    # Chosen by cross-validation on the training part alone.
+    # Chosen by cross-validation on the training split.
     "vision_transformer/digits": Recipe(
         model=size(2, 4, 64, 128)
         | dict(
@@ -33,17 +45,17 @@ RECIPES = {
         epochs=40,
         batch_size=32,
         learning_rate=2e-3,
-        # Shifts by 0.72 pixels, rounded: half of the pictures move by one.
+        # Shifts by up to 0.72 pixels, which are rounded, so that half of the images move by one.
         data=ImageData(shift=0.09, flip=False),
     ),
-    # What `benchmarks/blood_cells.py` trains: a stem of stride 16, and a query in each cell.
+    # The model in `benchmarks/blood_cells.py`, with a stem of stride 16 and a query in each cell.
     "object_detector": Recipe(
         model=size(3, 4, 128, 256)
         | dict(
             embedding=dict(stem_filters=(32, 64, 128, 128)),
             patch_size=1,
             dropout=0.0,
-            position="rotary_2d",  # cells see what is beside them, wherever that is
+            position="rotary_2d",  # relative, so that cells find their neighbors everywhere
             one_to_many=True,
         ),
         epochs=120,
@@ -68,24 +80,11 @@ RECIPES = {
         learning_rate=1e-3,
         data=CaptionData(tokens="words", max_length=None, beam=3),
     ),
-    "image_generator": Recipe(
-        model=size(4, 4, 128, 512) | dict(dropout=0.2),
-        epochs=40,
-        batch_size=32,
-        learning_rate=2e-3,
-        weight_decay=0.1,
-        label_smoothing=0.0,
-        average=2.0,
-        data=PixelData(),
-    ),
-    "image_generator/digits": Recipe(
+    "image_generator": GENERATOR,
+    "image_generator/digits": dataclasses.replace(
+        GENERATOR,
         model=size(3, 4, 128, 256) | dict(dropout=0.3),
         epochs=50,
-        batch_size=32,
-        learning_rate=2e-3,
-        weight_decay=0.1,
-        label_smoothing=0.0,
-        average=2.0,
         data=PixelData(num_levels=17, window=4),
     ),
 }

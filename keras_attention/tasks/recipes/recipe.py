@@ -1,4 +1,4 @@
-"""`Recipe`: how one kind of model is built and trained, and which numbers users may replace."""
+"""`Recipe`: the hyperparameters for building and training one kind of model."""
 
 import dataclasses
 from dataclasses import MISSING
@@ -6,58 +6,63 @@ from dataclasses import MISSING
 from keras_attention.core.lazy import models, positions
 from keras_attention.tasks.registry import TASKS
 
-LONGEST = 1 << 18  # tokens of a text
+LONGEST = 1 << 18  # upper bound of `max_length`
 
 
 def option(default, help, *, least=None, most=None, tasks=None, settled=False):
-    """Make the field of a number that commands take as an option.
+    """Return a dataclass field for a hyperparameter that is also a command line option.
 
     Args:
-        default: the value, or `dataclasses.MISSING` without one.
-        help: str, what the command line says about it.
-        least, most: the bounds of a number, or None.
-        tasks: names of the tasks that have it; None for all of the dataclass.
-        settled: bool, whether it counts only when a model is built.
+        default: the default value.
+        help: str, the help text of the option.
+        least, most: bounds of the value, both inclusive. None sets no bound.
+        tasks: tuple of str, the tasks that the option applies to. None stands for all tasks.
+        settled: bool, whether the value is only used when a model is built.
     """
-    about = {"help": help, "least": least, "most": most, "tasks": tasks, "settled": settled}
-    return dataclasses.field(default=default, metadata=about)
+    metadata = {"help": help, "least": least, "most": most, "tasks": tasks, "settled": settled}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """What a recipe says about the data; the subclasses in `kinds.py` have the numbers."""
+    """Base class of the hyperparameters for one kind of data. The subclasses are in `kinds.py`."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """How to build and train one kind of model.
+    """The hyperparameters for building and training one kind of model.
 
     Attributes:
-        model: dict, keywords of the builder. `embedding` may be a dict of settings of
-            `ka.models.TextEmbedding`, `ImageEmbedding` or `SpeechEmbedding`, and
-            `make_encoder` a function of the sizes that makes the encoder.
-        epochs, batch_size, learning_rate (the peak), weight_decay, label_smoothing: as in Keras.
-        fewest_steps: int, the batches of the whole training at least. Where examples are few, there
-            are more epochs for that, up to four times as many.
-        warmup: float, the share of all steps in which the learning rate grows; a cosine follows.
-        clip_norm: float, the largest norm of the gradient of all weights together.
-        data: `Data`, the numbers of one kind of data.
-        average: float, the epochs that a running average of the weights looks back on, which is
-            then evaluated and kept (Polyak and Juditsky, 1992); or None.
-        minutes: float, ends training when they are over, or None.
-        lora_rank: int, of `ka.training.enable_lora`; None trains kernels.
-        lora_targets: list of names of projections, or `"all"`, as there; None for queries and
-            values.
-        freeze: int, how many blocks from the bottom keep their values, or `"all"`; None for none.
-        layer_decay: float, of `ka.training.layer_rates`, or None.
+        model: dict of arguments of the function in `ka.models`. `embedding` may be a dict of
+            arguments of `ka.models.TextEmbedding`, `ImageEmbedding` or `SpeechEmbedding`.
+            `make_encoder` may be a function that makes the encoder from its sizes.
+        epochs, batch_size, weight_decay, label_smoothing: as in Keras.
+        learning_rate: float, the peak of the learning rate schedule.
+        fewest_steps: int, the minimum number of batches in a training run. To reach it, small
+            datasets are trained for up to four times as many epochs.
+        warmup: float, the share of steps with a linearly rising learning rate. A cosine decay
+            follows.
+        clip_norm: float, the maximum global norm of the gradients.
+        data: `Data`, the hyperparameters for the kind of data.
+        average: float, the number of epochs in an exponential moving average of the weights, which
+            is evaluated and saved (Polyak and Juditsky, 1992). None does not average the weights.
+        minutes: float, the time limit of the training run. None for no limit.
+        lora_rank: int, the rank of LoRA updates, which are trained instead of the weights
+            (`ka.training.enable_lora`). None trains the weights.
+        lora_targets: list of names of the projections with LoRA updates, such as `"query"`, or
+            `"all"`. None selects queries and values.
+        freeze: int, the number of blocks that are frozen, counted from the bottom, or `"all"`. None
+            freezes no block.
+        layer_decay: float, the factor of the learning rate from each block to the one below. None
+            trains all layers with the same learning rate.
         jit_compile: bool or `"auto"`, as in `keras.Model.compile`.
-        seed: int, of weights, shuffling and dropout.
+        seed: int, the seed for weights, shuffling and dropout.
     """
 
     model: dict
-    epochs: int = option(MISSING, "Passes over what is trained on.", least=1, most=1_000_000)
+    epochs: int = option(MISSING, "Passes over the training data.", least=1, most=1_000_000)
     batch_size: int = option(MISSING, "Examples in a batch.", least=1, most=1 << 20)
-    learning_rate: float = option(MISSING, "The peak.", least=0.0)
+    learning_rate: float = option(MISSING, "Peak of the learning rate.", least=0.0)
     weight_decay: float = 0.05
     label_smoothing: float = 0.1
     fewest_steps: int = 0
@@ -66,35 +71,37 @@ class Recipe:
     data: Data = Data()
     average: float | None = None
     minutes: float | None = option(
-        None, "End in so many and about one more, with all files made and scored.", least=0.0
+        None, "Time limit for the whole command, which may take a minute more.", least=0.0
     )
     lora_rank: int | None = option(
-        None, "Train low-rank changes of this rank alone.", least=1, most=1 << 12
+        None, "Train only low-rank updates (LoRA) of this rank.", least=1, most=1 << 12
     )
     lora_targets: list | str | None = option(
         None,
-        "Projections that these change, such as query,key,value, or all; by default query,value.",
+        "Projections with low-rank updates, such as query,key,value, or all. Default query,value.",
     )
-    freeze: int | str | None = option(None, "How many blocks from the bottom stay, or all.")
+    freeze: int | str | None = option(
+        None, "Number of blocks from the bottom that are not trained, or all."
+    )
     layer_decay: float | None = option(
-        None, "Of the learning rate from block to block.", least=0.0, most=1.0
+        None, "Factor of the learning rate from each block to the one below.", least=0.0, most=1.0
     )
     jit_compile: bool | str = "auto"
-    seed: int = option(0, "For the same numbers again.", least=0, most=2**32 - 1)
+    seed: int = option(0, "Seed for reproducible results.", least=0, most=2**32 - 1)
 
     def __post_init__(self):
         if self.lora_targets is not None and self.lora_rank is None:
             raise ValueError(
-                f"lora_targets={self.lora_targets!r} are of low-rank changes: give lora_rank, too."
+                f"lora_targets={self.lora_targets!r} needs low-rank updates: give lora_rank, too."
             )
 
     def list_keywords(self, make_embedding=None, **embedding):
-        """Return the keywords of the builder, with the parts that sizes and data decide.
+        """Return the arguments for building a model, a dict, including its embedding and encoder.
 
         Args:
-            make_embedding: the class of the embedding, None for `ka.models.TextEmbedding`.
-            embedding: settings of the embedding that the data decide; `characters` is a dict of
-                settings of `ka.models.Characters`, or None.
+            make_embedding: the class of the embedding. None uses `ka.models.TextEmbedding`.
+            **embedding: arguments of the embedding that depend on the data. `characters` is a dict
+                of arguments of `ka.models.Characters`, or None for no characters.
         """
         model = dict(self.model)
         if "make_encoder" in model:
@@ -125,25 +132,25 @@ class Recipe:
 
 @dataclasses.dataclass(frozen=True)
 class ModelSizes:
-    """The keywords of builders that commands take as options."""
+    """Arguments of the functions in `ka.models` that are also command line options."""
 
     num_layers: int | None = option(
-        None, "Blocks, of an encoder and of a decoder each.", least=1, most=1000
+        None, "Blocks of the encoder, and of the decoder.", least=1, most=1000
     )
     num_heads: int | None = option(
         None,
-        "Heads of each attention.",
+        "Attention heads.",
         least=1,
         most=1000,
         tasks=tuple(name for name in TASKS if name != "seq2seq_recurrent"),
     )
-    hidden_dim: int | None = option(None, "Of tokens between layers.", least=1, most=1 << 16)
+    hidden_dim: int | None = option(None, "Size of token vectors.", least=1, most=1 << 16)
     dropout: float | None = option(
-        None, "Share of numbers that training leaves out.", least=0.0, most=0.9
+        None, "Share of activations set to zero in training.", least=0.0, most=0.9
     )
     chunk_size: int | None = option(
         None,
-        "Of recordings: stream, by so many vectors of 40 ms at a time.",
+        "Recordings: number of 40 ms vectors in a chunk, for streaming.",
         least=1,
         most=1 << 12,
         tasks=("speech_recognizer",),
@@ -152,17 +159,20 @@ class ModelSizes:
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointOptions:
-    """The keywords of `from_preset` with a checkpoint that commands take as options."""
+    """Arguments of `from_preset` for Hugging Face checkpoints, also command line options."""
 
-    prefix: str | None = option(None, "In front of every source, as T5 of hf:// wants.")
+    prefix: str | None = option(None, "Checkpoints: text before every source, as for T5.")
     language: str | None = option(
-        None, "That is spoken, of Whisper: de, or german; default English."
+        None, "Whisper: the spoken language, such as de or german. Default English."
     )
-    task: str | None = option(None, "Of Whisper: transcribe, or translate into English.")
+    task: str | None = option(None, "Whisper: transcribe, or translate into English.")
 
 
 def fine_tune(epochs, batch_size, learning_rate, data=Data()):
-    """Make the recipe of a checkpoint that others have trained, such as BERT's."""
+    """Make a recipe for fine-tuning a checkpoint. `data` holds numbers for the kind of data.
+
+    The other arguments are those of a `Recipe`.
+    """
     return Recipe(
         model={},
         epochs=epochs,
@@ -176,7 +186,7 @@ def fine_tune(epochs, batch_size, learning_rate, data=Data()):
 
 
 def size(num_layers, num_heads, hidden_dim, intermediate_dim):
-    """Make the keywords of a builder that say how large a Transformer is."""
+    """Return a dict with the sizes of a Transformer, as arguments of a function in `ka.models`."""
     return dict(
         num_layers=num_layers,
         num_heads=num_heads,

@@ -1,4 +1,4 @@
-"""Recipes of tasks that listen."""
+"""Recipes of tasks whose inputs are recordings of speech."""
 
 import dataclasses
 
@@ -21,21 +21,21 @@ RECOGNIZER = Recipe(
     weight_decay=0.01,
     clip_norm=5.0,
     data=RecordingData(),
-    jit_compile=False,  # XLA has no kernel of the fast loss
+    jit_compile=False,  # because XLA has no kernel for the fast loss
 )
 
 RECIPES = {
     "speech_recognizer": RECOGNIZER,
-    # The same while someone speaks: it sees the 320 ms that a word is in, and what was before.
+    # For streaming: a chunk of 320 ms, about a word, attends to itself and to earlier chunks.
     "speech_recognizer/spoken_digit": dataclasses.replace(
         RECOGNIZER,
         model=CONFORMER | dict(chunk_size=8, embedding=EMBEDDING | dict(filter_augment=None)),
         epochs=40,
     ),
-    # Whisper, on recordings of one language.
+    # For Whisper, on recordings of one language.
     "speech_to_text/pretrained": fine_tune(3, 8, 1e-5, JointData()),
-    # The model of `benchmarks/speech_translation.py`: the same encoder, and a small decoder. By
-    # distances alone it takes one of two equal digits for the other: so there are places, too.
+    # The model in `benchmarks/speech_translation.py`, with the same encoder and a small decoder. It
+    # needs absolute positions, too. With only relative ones it confuses repeated digits.
     "speech_to_text": dataclasses.replace(
         RECOGNIZER,
         model=CONFORMER | dict(num_decoder_layers=2, position=["sinusoidal", "rotary"]),

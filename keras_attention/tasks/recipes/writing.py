@@ -1,4 +1,6 @@
-"""Recipes of tasks that write texts: from other texts, or on from what there is."""
+"""Recipes of text-to-text tasks and of language models."""
+
+import dataclasses
 
 from keras_attention.tasks.recipes.encoders import TransformerOfSize
 from keras_attention.tasks.recipes.kinds import (
@@ -19,45 +21,37 @@ DATES = PairData(
     length_penalty=0.0,
     score="exact_match",
 )
+RECURRENT = Recipe(
+    model=dict(hidden_dim=512, embedding_dim=256, dropout=0.3),
+    epochs=20,
+    batch_size=256,
+    learning_rate=1e-3,
+    average=1.0,
+    data=PairData(),
+    jit_compile=False,  # as for text_classifier
+)
+RECURRENT_DATES = Recipe(
+    model=dict(hidden_dim=128, embedding_dim=64, dropout=0.0),
+    epochs=2,
+    batch_size=128,
+    learning_rate=4e-3,
+    weight_decay=0.01,
+    label_smoothing=0.0,
+    data=DATES,
+    jit_compile=False,
+)
 
 RECIPES = {
-    "seq2seq_recurrent": Recipe(
-        model=dict(hidden_dim=512, embedding_dim=256, dropout=0.3),
-        epochs=20,
-        batch_size=256,
-        learning_rate=1e-3,
-        average=1.0,
-        data=PairData(),
-        jit_compile=False,  # as for text_classifier
+    "seq2seq_recurrent": RECURRENT,
+    "seq2seq_recurrent/dates": RECURRENT_DATES,
+    "seq2seq_transformer": dataclasses.replace(
+        RECURRENT, model=size(3, 4, 256, 512) | dict(dropout=0.3, norm="pre"), epochs=26
     ),
-    "seq2seq_recurrent/dates": Recipe(
-        model=dict(hidden_dim=128, embedding_dim=64, dropout=0.0),
-        epochs=2,
-        batch_size=128,
-        learning_rate=4e-3,
-        weight_decay=0.01,
-        label_smoothing=0.0,
-        data=DATES,
-        jit_compile=False,
-    ),
-    "seq2seq_transformer": Recipe(
-        model=size(3, 4, 256, 512) | dict(dropout=0.3, norm="pre"),
-        epochs=26,
-        batch_size=256,
-        learning_rate=1e-3,
-        average=1.0,
-        data=PairData(),
-        jit_compile=False,
-    ),
-    "seq2seq_transformer/dates": Recipe(
+    "seq2seq_transformer/dates": dataclasses.replace(
+        RECURRENT_DATES,
         model=size(2, 4, 128, 256) | dict(dropout=0.0, norm="pre", tie_embeddings=False),
         epochs=3,
-        batch_size=128,
         learning_rate=3e-3,
-        weight_decay=0.01,
-        label_smoothing=0.0,
-        data=DATES,
-        jit_compile=False,
     ),
     "seq2seq_transformer/pretrained": fine_tune(3, 16, 1e-4, BatchData(max_tokens=2048)),
     "causal_language_model": Recipe(

@@ -1,1 +1,1 @@
-"""Scores of tasks: answers, boxes, trees, entities, label sets and texts."""
+"""Scores that evaluate predicted answers, boxes, trees, entities, label sets and text."""

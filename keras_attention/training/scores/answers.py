@@ -1,4 +1,4 @@
-"""Exact match and F1 of answers, as the official scripts of SQuAD compute them."""
+"""Exact match and F1 of answers, computed like the official SQuAD scripts."""
 
 import collections
 import re
@@ -10,15 +10,10 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalize_answer(text):
-    """Return an answer without case, punctuation, English articles and extra spaces.
+    """Lowercase an answer, and remove punctuation, English articles and extra spaces.
 
-    (Rajpurkar et al., 2016, section 6.1: the official script.)
-
-    ```python
-    from keras_attention.training.scores.answers import normalize_answer
-
-    assert normalize_answer("The  U.S. (an  ally)") == "us ally"
-    ```
+    "The  U.S. (an  ally)" becomes "us ally", as in the official SQuAD script (Rajpurkar et al.,
+    2016, section 6.1).
     """
     text = _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION))
     return " ".join(text.split())
@@ -30,11 +25,12 @@ def compute_exact_match(prediction, answer):
 
 
 def compute_answer_f1(prediction, answer, version="2.0"):
-    """Compute the F1 of the words of two answers, with their counts.
+    """Return how well the words of two answers agree, as an F1 from 0 to 1.
 
     Args:
-        version: `"1.1"` or `"2.0"` of the official script. If one of the two has no words, 1.1
-            gives 0, and 2.0 gives 1 if the other has none either.
+        prediction, answer: str. The function calls `normalize_answer` on both.
+        version: `"1.1"` or `"2.0"`, the version of the official SQuAD script. If an answer has no
+            words, the result is 0, but 1 in version 2.0 if both have no words.
     """
     predicted, true = (normalize_answer(text).split() for text in (prediction, answer))
     if version != "1.1" and not (predicted and true):
@@ -44,20 +40,22 @@ def compute_answer_f1(prediction, answer, version="2.0"):
 
 
 def score_answers(predictions, answers, *, version="2.0"):
-    """Compute exact match and F1 of predictions, each against the best of its answers.
+    """Score predicted answers to questions by exact match and F1, as the official SQuAD scripts do.
 
-    (Rajpurkar et al., 2016, section 6.1; 2018, *SQuAD 2.0*, section 5.)
+    Each prediction is compared with the human answer that gives the highest score (Rajpurkar et
+    al., 2016, section 6.1, and 2018, *SQuAD 2.0*, section 5).
 
     Args:
-        predictions: list of str. Empty for no answer.
-        answers: list of lists of str, human answers. Empty if the context has no answer.
-        version: `"1.1"` or `"2.0"` of the official script. 2.0 drops answers of which
-            `normalize_answer` leaves nothing. A question without others has no answer.
+        predictions: list of str, one per question. An empty string means "no answer".
+        answers: list of lists of str, the human answers to each question. The inner list is empty
+            if the context does not answer the question.
+        version: `"1.1"` or `"2.0"`, the version of the official script. 2.0 drops human answers
+            that `normalize_answer` makes empty. A question without human answers is unanswerable.
 
     Returns:
-        dict: `"exact_match"` and `"f1"`, from 0 to 1 (the scripts print percent). With 2.0, if only
-        some questions have an answer, also `"answerable_exact_match"`, `"answerable_f1"` and
-        `"unanswerable_exact_match"`.
+        A dict of means over questions: `"exact_match"` and `"f1"`, from 0 to 1 (the scripts print
+        percent). With version 2.0 and both answerable and unanswerable questions, also
+        `"answerable_exact_match"`, `"answerable_f1"` and `"unanswerable_exact_match"`.
 
     ```python
     import keras_attention as ka
@@ -72,11 +70,14 @@ def score_answers(predictions, answers, *, version="2.0"):
     if version not in VERSIONS:
         raise ValueError(f"version={version!r}: expected one of {', '.join(VERSIONS)}.")
     if len(predictions) != len(answers) or not predictions:
-        raise ValueError(f"{len(predictions)} predictions and {len(answers)} lists of answers.")
+        raise ValueError(
+            f"{len(predictions)} predictions and {len(answers)} lists of answers: expected one "
+            "list for each prediction, and at least one."
+        )
     rows = []
     for prediction, texts in zip(predictions, answers, strict=True):
         if isinstance(texts, str):
-            raise ValueError(f"{texts[:40]!r} is one answer: pass a list of them.")
+            raise ValueError(f"answers has the string {texts[:40]!r}: expected lists of strings.")
         true = [text for text in texts if version == "1.1" or normalize_answer(text)]
         true, answerable = true or [""], bool(true)
         exact = max(compute_exact_match(prediction, text) for text in true)
@@ -94,25 +95,22 @@ def score_answers(predictions, answers, *, version="2.0"):
 
 
 def find_threshold(scores, missing):
-    """Find the threshold with the highest mean score, like the official script of SQuAD 2.0.
+    """Find the threshold above which a model should not answer, as the SQuAD 2.0 script does.
 
-    It lies halfway between two questions, so that no answer depends on rounding.
+    The threshold gives the highest mean score. It lies halfway between the values of two questions,
+    so that a decision never depends on rounding.
 
     Args:
-        scores: list of (score of the answer, score of no answer), each from 0 to 1.
-        missing: list of float, for each question how much likelier the model finds "no answer".
-            Above the threshold no answer is given.
+        scores: list of (score if the model answers, score if it does not answer), each from 0 to 1,
+            one pair per question.
+        missing: list of float, one per question: the model's score of "no answer" minus the score
+            of its best answer. If this difference is above the threshold, the question counts as
+            unanswered.
 
     Returns:
-        (the threshold, the mean score with it).
-
-    ```python
-    from keras_attention.training.scores.answers import find_threshold
-
-    assert find_threshold([(1.0, 0.0), (0.0, 1.0)], [-2.0, 3.0]) == (0.5, 1.0)
-    ```
+        A tuple: the threshold, and the mean score with this threshold.
     """
-    total = sum(none for _, none in scores)  # with a threshold below all: no question has one
+    total = sum(none for _, none in scores)  # the lowest threshold: no question gets an answer
     best, threshold = total, min(missing, default=0.0) - 1.0
     order = sorted(range(len(scores)), key=lambda i: missing[i])
     for place, i in enumerate(order):

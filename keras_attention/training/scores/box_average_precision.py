@@ -1,4 +1,4 @@
-"""`BoxAveragePrecision`: the quality of boxes during training."""
+"""`BoxAveragePrecision`: an approximate average precision of boxes, to watch during training."""
 
 import keras
 import numpy as np
@@ -14,22 +14,23 @@ COCO = tuple(float(x) for x in np.round(np.arange(0.5, 1.0, 0.05), 2))
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class BoxAveragePrecision(OwnArguments, keras.metrics.Metric):
-    """Mean average precision of boxes over classes and overlaps, fast enough for every epoch.
+    """Approximate mean average precision (mAP) of predicted boxes, fast enough for every epoch.
 
-    Use it to choose an epoch, and report `ka.training.score_boxes`, which is COCO's own. Here each
-    query has one box, of its likeliest class. A box is right if it has the highest score among
-    those with the same best object of this class, by intersection over union, as in Pascal VOC
-    (Everingham et al., 2010, section 4.2). Scores fall into `num_thresholds` bins, and the area
-    under precision over recall is a sum of steps. COCO leaves crowds out. Here they are not
-    objects.
+    Use this metric to choose an epoch, and report `ka.training.score_boxes`, which runs COCO's own
+    code. Each query predicts a box of its likeliest class. This box is assigned to the object of
+    the class with the largest intersection over union (IoU). If an object gets several boxes, only
+    the box with the highest score is correct, as in Pascal VOC (Everingham et al., 2010, section
+    4.2). Scores are counted in `num_thresholds` bins, and the area under the precision-recall curve
+    is a sum of steps. The result is a mean over classes and IoU thresholds.
 
     Args:
-        num_classes: int.
-        no_object: bool, whether logits have a last class for "no object", and go through a softmax.
-        iou_thresholds: floats, required overlaps. COCO's ten by default.
-        num_thresholds: int, bins of scores from 0 to 1.
+        num_classes: int, the number of classes without "no object".
+        no_object: bool, whether the logits have an additional last class for "no object". If so,
+            scores are a softmax over the logits, otherwise a sigmoid of each.
+        iou_thresholds: floats, the IoU that a correct box needs. COCO's ten thresholds by default.
+        num_thresholds: int, the number of bins for scores between 0 and 1.
 
-    Call arguments of `update_state` are those of `HungarianLoss`.
+    `y_true` and `y_pred` are the dicts of labels, logits and boxes that `HungarianLoss` explains.
 
     ```python
     import numpy as np
@@ -86,8 +87,8 @@ class BoxAveragePrecision(OwnArguments, keras.metrics.Metric):
         for i, threshold in enumerate(self.iou_thresholds):
             near = ops.cast(ops.greater_equal(overlap, threshold), "float32")
             claims = best * ops.expand_dims(near * scores, 2)
-            surest = ops.max(claims, axis=1, keepdims=True)  # (B, 1, M)
-            right = ops.logical_and(claims > 0, claims >= surest)
+            highest = ops.max(claims, axis=1, keepdims=True)  # (B, 1, M)
+            right = ops.logical_and(claims > 0, claims >= highest)
             right = ops.cast(ops.any(right, axis=-1), "float32")
             row = ops.one_hot(i, len(self.iou_thresholds), dtype=self.dtype)
             counts = ops.expand_dims(self._count(weights * right, cells), 0)
@@ -109,9 +110,9 @@ class BoxAveragePrecision(OwnArguments, keras.metrics.Metric):
         return ops.cast(ops.reshape(counts, (self.num_classes, self.num_thresholds)), self.dtype)
 
     def result(self):
-        found = ops.cumsum(ops.flip(self.found, axis=1), axis=1)  # from the surest
+        boxes = ops.cumsum(ops.flip(self.found, axis=1), axis=1)  # highest scores first
         right = ops.cumsum(ops.flip(self.right, axis=2), axis=2)
-        precision = ops.divide_no_nan(right, ops.broadcast_to(found, ops.shape(right)))
+        precision = ops.divide_no_nan(right, ops.broadcast_to(boxes, ops.shape(right)))
         steps = right - ops.pad(right[:, :, :-1], ((0, 0), (0, 0), (1, 0)))
         objects = ops.maximum(self.objects, 1.0)
         areas = ops.sum(precision * steps, axis=-1) / objects  # (thresholds, classes)

@@ -1,4 +1,4 @@
-"""Mean average precision of boxes by COCO's own tools."""
+"""`score_boxes`: the mean average precision of predicted boxes, computed with COCO's own code."""
 
 import contextlib
 import io
@@ -11,26 +11,27 @@ NAMES = {"map": 0, "map50": 1, "map75": 2, "map_small": 3, "map_medium": 4, "map
 
 
 def score_boxes(actual, detections, *, labels=None):
-    """Compute COCO's average precisions with `pycocotools` (Lin et al., 2014).
+    """Score predicted boxes by the average precisions of COCO (Lin et al., 2014).
 
     Args:
-        actual: list, for each image its objects: (label, box) or (label, box, whether it is a
-            crowd), where a box is (x0, y0, x1, y1) in pixels.
-        detections: list, for each image its predictions: (label, score, box). The 100 best count.
-        labels: the names of all classes to average over. None for those in `actual`.
+        actual: list with one list of objects per image. An object is (label, box) or (label, box,
+            is_crowd), and a box is (x0, y0, x1, y1) in pixels.
+        detections: list with one list of predictions (label, score, box) per image. Only the 100
+            predictions with the highest scores count.
+        labels: list of the classes to average over. None means the classes that occur in `actual`.
 
     Returns:
-        dict: `"map"`, the mean over overlaps of 0.5, 0.55, ... 0.95; `"map50"` and `"map75"` at one
-        overlap; `"map_small"`, `"map_medium"`, `"map_large"` for objects of less than 32² pixels,
-        less than 96², and the rest, NaN where there are none; `"by_label"`, a dict of label ->
-        (map, map50).
+        A dict of floats, computed with `pycocotools`: `"map"` is the mean over IoU thresholds 0.5,
+        0.55, ... 0.95. `"map50"` and `"map75"` use only the threshold 0.5 or 0.75. `"map_small"`,
+        `"map_medium"` and `"map_large"` are for objects of less than 32² pixels, from 32² to 96²,
+        and larger, or NaN without such objects. `"by_label"` is a dict from label to (map, map50).
 
     ```python
     import keras_attention as ka
 
     cat = ("cat", (10, 10, 40, 50))
-    found = [("cat", 0.9, (11, 10, 40, 50)), ("dog", 0.3, (60, 60, 80, 80))]
-    scores = ka.training.score_boxes([[cat]], [found])
+    detections = [("cat", 0.9, (11, 10, 40, 50)), ("dog", 0.3, (60, 60, 80, 80))]
+    scores = ka.training.score_boxes([[cat]], [detections])
     assert scores["map50"] > 0.999 and scores["by_label"]["cat"][1] > 0.999
     ```
     """
@@ -41,15 +42,15 @@ def score_boxes(actual, detections, *, labels=None):
     if len(actual) != len(detections):
         raise ValueError(
             f"{len(actual)} images with objects, and {len(detections)} with detections: expected "
-            "lists of the same images. Give an empty list where nothing was found."
+            "lists for the same images. Give an empty list for an image without detections."
         )
     occurring = {entry[0] for objects in actual for entry in objects}
     labels = sorted(occurring) if labels is None else list(labels)
     numbers = {label: k for k, label in enumerate(labels, start=1)}
     if unknown := sorted(occurring - set(numbers)):
         raise ValueError(
-            f"An object has the label {unknown[0]!r}, and labels={labels}: expected all labels of "
-            "the objects. Add it, or leave labels out."
+            f"An object has the label {unknown[0]!r}, which is not in labels={labels}: expected "
+            "all labels of the objects. Add this label, or leave labels out."
         )
     truth, nothing = coco.COCO(), coco.COCO()
     truth.dataset = {
@@ -59,10 +60,12 @@ def score_boxes(actual, detections, *, labels=None):
     }
     nothing.dataset = truth.dataset | {"annotations": []}
     results = _list_detections(detections, numbers)
-    with contextlib.redirect_stdout(io.StringIO()):  # it prints as it goes
+    with contextlib.redirect_stdout(io.StringIO()):  # pycocotools prints its progress
         truth.createIndex()
         nothing.createIndex()
-        predicted = truth.loadRes(results) if results else nothing  # it takes no empty list
+        predicted = (
+            truth.loadRes(results) if results else nothing
+        )  # loadRes fails for an empty list
         run = cocoeval.COCOeval(truth, predicted, "bbox")
         run.evaluate()
         run.accumulate()
@@ -105,13 +108,16 @@ def _list_detections(detections, numbers):
 
 
 def _to_sides(box):
-    """Convert (x0, y0, x1, y1) to COCO's [x, y, width, height]."""
+    """Return a box (x0, y0, x1, y1) in COCO's format, [x, y, width, height]."""
     x0, y0, x1, y1 = map(float, box)
     return [x0, y0, x1 - x0, y1 - y0]
 
 
 def _read_labels(run, labels, numbers):
-    """Return {label: (map, map50)} over objects of every size."""
+    """Return {label: (map, map50)} from a finished `COCOeval`, for objects of all sizes.
+
+    `numbers` is a dict from label to its category id in `run`.
+    """
     table = run.eval["precision"][:, :, :, 0, -1]  # (overlaps, recalls, classes)
     indices = {number: k for k, number in enumerate(run.params.catIds)}
     by_label = {}

@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of the brackets of constituency trees, as EVALB computes them."""
+"""`score_brackets`: precision, recall and F1 of predicted constituency trees, as of EVALB."""
 
 import collections
 
@@ -8,20 +8,23 @@ SAME = {"PRT": "ADVP"}
 
 
 def score_brackets(predicted, actual, *, punctuation=False):
-    """Compute labelled precision, recall and F1 of the brackets of trees (Black et al., 1991).
+    """Score predicted constituency trees by the precision, recall and F1 of their brackets.
 
-    As EVALB (Sekine and Collins, 1997) with `COLLINS.prm`, the settings of Collins (1997): it
-    leaves out words with a tag of punctuation, brackets around only such words, and `TOP`, and
-    takes `ADVP` for `PRT`. The tags of the actual tree say which words are punctuation. EVALB skips
-    sentences whose found tags disagree.
+    A bracket is a constituent: its label, first and last word (Black et al., 1991). The scores
+    equal those of EVALB (Sekine and Collins, 1997) with the settings `COLLINS.prm`: punctuation,
+    brackets that contain only punctuation, and `TOP` are ignored, and the labels `PRT` and `ADVP`
+    are the same. A word is punctuation if its tag in the actual tree is a punctuation tag. (EVALB
+    skips a sentence if the predicted tags disagree about this.)
 
     Args:
         predicted, actual: lists of `ka.data.ConstituencyTree` over the same words.
-        punctuation: bool, whether to count words of punctuation and keep all labels apart.
+        punctuation: bool, whether to count punctuation and all brackets, and distinguish all
+            labels.
 
     Returns:
-        dict of floats from 0 to 1, over all trees: `f1`, `precision`, `recall`; `exact`, the share
-        of trees with only right brackets; `tags`, the share of right tags.
+        A dict of floats from 0 to 1, over all trees: `precision`, `recall` and `f1` of brackets,
+        `exact`, the fraction of trees whose brackets are all right, and `tags`, the fraction of
+        words with the right tag.
 
     Raises:
         ValueError: the trees are not over the same words.
@@ -29,20 +32,20 @@ def score_brackets(predicted, actual, *, punctuation=False):
     ```python
     import keras_attention as ka
 
-    wanted = ka.data.parse_brackets("(S (NP (DT The) (NN cat)) (VP (VBD sat)) (. .))")
-    found = ka.data.parse_brackets("(S (NP (DT The) (NN cat) (VBD sat)) (. .))")
-    scores = ka.training.score_brackets(found, wanted)
+    actual = ka.data.parse_brackets("(S (NP (DT The) (NN cat)) (VP (VBD sat)) (. .))")
+    predicted = ka.data.parse_brackets("(S (NP (DT The) (NN cat) (VBD sat)) (. .))")
+    scores = ka.training.score_brackets(predicted, actual)
     assert (scores["precision"], scores["recall"]) == (0.5, 0.333333)
     ```
     """
     counts = collections.Counter()
     for one, other in zip(predicted, actual, strict=True):
         counts.update(_compare_trees(one, other, punctuation))
-    f1 = 2 * counts["matched"] / max(1, counts["found"] + counts["wanted"])
+    f1 = 2 * counts["matched"] / max(1, counts["predicted"] + counts["actual"])
     shares = {
         "f1": f1,
-        "precision": counts["matched"] / max(1, counts["found"]),
-        "recall": counts["matched"] / max(1, counts["wanted"]),
+        "precision": counts["matched"] / max(1, counts["predicted"]),
+        "recall": counts["matched"] / max(1, counts["actual"]),
         "exact": counts["exact"] / max(1, counts["trees"]),
         "tags": counts["tags"] / max(1, counts["words"]),
     }
@@ -50,7 +53,11 @@ def score_brackets(predicted, actual, *, punctuation=False):
 
 
 def _compare_trees(predicted, actual, punctuation):
-    """Count the brackets of one tree, or nothing if all its words are left out."""
+    """Return a dict of counts for one sentence, such as `matched` brackets.
+
+    `predicted` and `actual` are trees over the same words. The dict is empty if all words are
+    ignored punctuation.
+    """
     if predicted.tokens != actual.tokens:
         raise ValueError(
             f"{' '.join(predicted.tokens)[:60]!r} are not the words of "
@@ -64,8 +71,8 @@ def _compare_trees(predicted, actual, punctuation):
     tags = [x == y for x, y, n in zip(predicted.tags, actual.tags, counted, strict=True) if n]
     return {
         "matched": matched,
-        "found": one.total(),
-        "wanted": other.total(),
+        "predicted": one.total(),
+        "actual": other.total(),
         "exact": matched == one.total() == other.total(),
         "trees": 1,
         "tags": sum(tags),
@@ -74,7 +81,11 @@ def _compare_trees(predicted, actual, punctuation):
 
 
 def _list_brackets(tree, counted, punctuation):
-    """Count brackets (label, start, end) around words that count."""
+    """Return a Counter of the brackets (label, start, end) of a tree.
+
+    `counted` tells for each word whether it counts. `start` and `end` index only the words that
+    count, and `end` is exclusive.
+    """
     brackets, is_counted = collections.Counter(), iter(counted)
 
     def visit(node, start):

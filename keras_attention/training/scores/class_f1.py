@@ -1,4 +1,4 @@
-"""`ClassF1`: the mean F1 of classes, and the confusion matrix."""
+"""`ClassF1`: a metric for the mean F1 over classes, which also has the confusion matrix."""
 
 import keras
 from keras import ops
@@ -10,28 +10,28 @@ from keras_attention.training.metrics import read_positions
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class ClassF1(OwnArguments, keras.metrics.Metric):
-    """Mean F1 of the classes (macro F1), for examples or positions with one class each.
+    """Mean F1 over classes (macro F1), for examples or positions with one class each.
 
     F1 is 2 · precision · recall / (precision + recall). A model that always predicts the most
     frequent class has a high accuracy but a low macro F1, because each class counts equally. A
     class that neither occurs nor is predicted does not count, as in scikit-learn's `f1_score`.
 
     Args:
-        num_classes: int, L.
-        ignore_class: int, the label of positions to leave out, such as padding.
+        num_classes: int, the number of classes L.
+        ignore_class: int, the label of positions to ignore, such as padding.
 
     Attributes:
         counts: (L, L), the confusion matrix: row i, column j counts the positions of class i that
             were predicted as class j.
 
     Call arguments of `update_state`:
-        y_true: int labels from 0 to L - 1 of shape (B,), (B, T), or any other. Another label that
-            is not left out makes the result NaN.
-        y_pred: logits or probabilities, the shape of `y_true` and an axis of L classes.
-        sample_weight: in the shape of `y_true` or of its first axes.
+        y_true: int labels from 0 to L - 1, of shape (B,), (B, T) or any other. A label outside this
+            range that is not `ignore_class` makes the result NaN.
+        y_pred: logits or probabilities of the shape of `y_true` plus a last axis of L classes.
+        sample_weight: weights of the shape of `y_true` or of its first axes.
 
     Raises:
-        ValueError: `y_pred` has another number of classes.
+        ValueError: the last axis of `y_pred` is not of size L.
 
     ```python
     import numpy as np
@@ -56,13 +56,13 @@ class ClassF1(OwnArguments, keras.metrics.Metric):
         size, y_pred = self.num_classes, ops.convert_to_tensor(y_pred)
         if y_pred.shape[-1] != size:
             raise ValueError(
-                f"y_pred of shape {tuple(y_pred.shape)} has {y_pred.shape[-1]} classes, and "
-                f"ClassF1 was made for {size}: give num_classes={y_pred.shape[-1]}."
+                f"y_pred of shape {tuple(y_pred.shape)} has {y_pred.shape[-1]} classes, but "
+                f"ClassF1 has num_classes={size}. Set num_classes={y_pred.shape[-1]}."
             )
         labels, weights = read_positions(self, y_true, y_pred, sample_weight)
         predicted = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
         valid = ops.logical_and(labels >= 0, labels < size)
-        cells = size * ops.where(valid, labels, 0) + predicted  # any cell will do for weight 0
+        cells = size * ops.where(valid, labels, 0) + predicted  # weight 0: any cell
         weights = ops.where(ops.logical_or(valid, weights == 0), weights, float("nan"))
         counts = ops.segment_sum(
             ops.reshape(ops.cast(weights, self.dtype), (-1,)),

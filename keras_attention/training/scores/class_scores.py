@@ -1,20 +1,20 @@
-"""Scores of each class, and the confusion matrix, in NumPy."""
+"""Scores of classification and tagging, in total and for each class, computed with NumPy."""
 
 import collections
 
 import numpy as np
 
-from keras_attention.training.scores.entity_tags import find_spans
+from keras_attention.core.entity_tags import find_spans
 
 
 class ClassScores(dict):
-    """Scores by name, as every task gives them, and beside them those of each class.
+    """A dict {name: score} for all examples, which has the scores of each class as attributes.
 
     Attributes:
-        classes: dict, label -> its `precision`, `recall`, `f1` and `count`. For entity tags, entity
-            type -> the same. A label that neither occurs nor is predicted is left out.
-        confusion: dict, label -> predicted label -> count, without zeros. It is None where an
-            example may have several labels.
+        classes: dict from label, or from entity type for entity tags, to a dict with `precision`,
+            `recall`, `f1` and `count`. Labels that neither occur nor are predicted are left out.
+        confusion: nested dict {label: {predicted label: count}}, without zeros. None if an example
+            may have several labels.
     """
 
     def __init__(self, scores, classes, confusion=None):
@@ -22,7 +22,11 @@ class ClassScores(dict):
         self.classes, self.confusion = classes, confusion
 
     def list_errors(self):
-        """List (label, predicted label, count, count of the label), the most frequent first."""
+        """Return the confusions of labels, the most frequent first.
+
+        The result is a list of (label, predicted label, number of such errors, number of examples
+        with the label).
+        """
         errors = [
             (label, taken, count, sum(row.values()))
             for label, row in (self.confusion or {}).items()
@@ -33,15 +37,15 @@ class ClassScores(dict):
 
 
 def score_labels(names, predicted, actual):
-    """Score labels, one for each example.
+    """Score predicted labels, if each example has one label.
 
     Args:
-        names: list of str, L labels.
-        predicted, actual: sequences of ints from 0 to L - 1.
+        names: list of str, the labels.
+        predicted, actual: lists of int, one index into `names` per example.
 
     Returns:
         `ClassScores` with `accuracy` and `macro_f1`, the mean F1 of the classes that occur or are
-        predicted. {} without examples.
+        predicted. Without examples an empty dict.
     """
     counts = np.zeros((len(names), len(names)), int)
     np.add.at(counts, (np.asarray(actual, int), np.asarray(predicted, int)), 1)
@@ -59,16 +63,17 @@ def score_labels(names, predicted, actual):
 
 
 def score_tags(names, predicted, actual, entities):
-    """Score the tags of sentences.
+    """Score the predicted tags of sentences.
 
     Args:
-        names: list of str, the tags.
-        predicted, actual: lists of lists of tags, one for each sentence.
-        entities: bool, whether the tags mark entities.
+        names: list of str, all tags.
+        predicted, actual: lists with one list of tags per sentence.
+        entities: bool, whether the tags mark entities, as BIO tags do.
 
     Returns:
-        `ClassScores`, like those of `score_labels`. With entities `entity_f1` comes first, and F1
-        is of entity types: the place and the label of an entity must agree.
+        `ClassScores` with `accuracy` and `macro_f1`. With `entities` they begin with `entity_f1`,
+        and `macro_f1` and the scores of classes are about entity types. An entity is right if its
+        position and its type are right.
     """
     numbers = {name: k for k, name in enumerate(names)}
     flat = ([numbers[tag] for tags in part for tag in tags] for part in (predicted, actual))
@@ -89,19 +94,25 @@ def score_tags(names, predicted, actual, entities):
 
 
 def _average_f1(actual, predicted, right):
-    """Compute the mean F1 of classes that occur or are predicted, from `score_each`'s arrays."""
+    """Return the mean F1 of classes that occur or are predicted, from their counts (L,).
+
+    The counts are those of the actual, the predicted and the correctly predicted classes.
+    """
     total = actual + predicted
     scores = 2 * right[total > 0] / total[total > 0]
     return round(float(scores.mean()), 6) if len(scores) else 0.0
 
 
 def score_each(names, actual, predicted, right):
-    """Return {label: its precision, recall, F1 and count}, without labels that never occur.
+    """Return the precision, recall, F1 and count of each label.
 
     Args:
-        names: list of str, L labels.
-        actual, predicted, right: int arrays (L,): how often each label occurs, is predicted, and is
+        names: list of str, the L labels.
+        actual, predicted, right: int arrays (L,), how often each label occurs, is predicted, and is
             predicted correctly.
+
+    Returns:
+        A dict from label to a dict of scores, without labels that neither occur nor are predicted.
     """
     classes = {}
     for name, *numbers in zip(names, actual, predicted, right, strict=True):

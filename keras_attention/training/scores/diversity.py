@@ -1,19 +1,17 @@
-"""Diversity of generated texts: distinct n-grams, and the most common text."""
+"""Scores for the diversity of generated text, such as the replies of a dialog model."""
 
 import collections
 
 
 def compute_distinct(texts, size):
-    """Compute the share of distinct n-grams of words among all n-grams.
+    """Return the number of distinct word n-grams in a list of strings, divided by all n-grams.
 
-    Li et al. (2016, section 5.2) divide by the number of words, which gives less for n above 1.
+    Li et al. (2016, section 5.2) divide by the number of words instead, which gives a smaller value
+    for n > 1.
 
     Args:
-        texts: list of str.
-        size: int n.
-
-    Returns:
-        float from 0 to 1. 0 if no text has n words.
+        texts: list of str, split into words at spaces.
+        size: int, the n of the n-grams. The result is 0 if no string has n words.
 
     ```python
     import keras_attention as ka
@@ -31,27 +29,20 @@ def compute_distinct(texts, size):
 
 
 def compute_repetition(texts):
-    """Compute the share of the most common text, from 0 to 1.
+    """Return how often the most common string occurs, as a fraction of all strings.
 
-    ```python
-    import keras_attention as ka
-
-    assert ka.training.compute_repetition(["Yes.", "No.", "Yes.", "Why?"]) == 0.5
-    ```
+    It is 0.5 for ["Yes.", "No.", "Yes.", "Why?"].
     """
     counts = collections.Counter(texts)
     return max(counts.values()) / len(texts) if texts else 0.0
 
 
 def score_diversity(texts):
-    """Compute `"distinct_1"`, `"distinct_2"` and `"commonest_reply"`, each from 0 to 1.
+    """Score the diversity of a list of strings, such as the replies of a dialog model.
 
-    ```python
-    import keras_attention as ka
-
-    scores = ka.training.score_diversity(["Yes.", "No.", "Yes.", "Why?"])
-    assert scores == {"distinct_1": 0.75, "distinct_2": 0.0, "commonest_reply": 0.5}
-    ```
+    Returns:
+        A dict of floats from 0 to 1: `"distinct_1"` and `"distinct_2"` from `compute_distinct`, and
+        `"commonest_reply"` from `compute_repetition`.
     """
     return {
         "distinct_1": compute_distinct(texts, 1),

@@ -1,44 +1,45 @@
-"""Precision, recall and F1 of whole entities, from BIO tags and similar ones."""
+"""Metrics for named entities: precision, recall and F1 of whole entities, from BIO tags."""
 
 import keras
 import numpy as np
 from keras import ops
 
+from keras_attention.core.entity_tags import FIRST, LAST, is_entity_tag
 from keras_attention.core.part import OwnArguments
 from keras_attention.training.metrics import read_positions
-from keras_attention.training.scores.entity_tags import FIRST, LAST, is_entity_tag
 
 
 class TagScheme:
-    """The entity type of each label of a tag set, and whether it begins or ends an entity.
+    """Reads tensors of label ids as entity tags, to find entities in them.
 
-    A batch of tags is a pair of int tensors (B, T): `begins`, 1 for a `B-` tag or after an `E-`
-    tag, and `types`, 0 for `O` and k for the k-th entity type. Entities follow from comparing
-    neighbours.
+    `read` returns two int tensors (B, T). `begins` is 1 for a tag that begins an entity (such as
+    `B-X`), and after a tag that ends an entity (such as `E-X`), else 0. `types` is 0 for `O` and k
+    for the k-th entity type. To find the entities, compare neighboring tokens in these tensors.
 
     Args:
-        labels: list of str: `O`, `B-X`, `I-X`, or plain `B` and `I` for one type. Or tags of BIOES,
-            BILOU or BMES: `S-X` and `U-X` are single tokens, `E-X` and `L-X` last ones.
+        labels: list of str, the tag of every class. Either BIO: `O`, `B-X` and `I-X`, or plain `B`
+            and `I` for a single type. Or BIOES, BILOU or BMES, where `S-X` and `U-X` are entities
+            of one token, and `E-X` and `L-X` mark the last token.
     """
 
     def __init__(self, labels):
         labels = list(labels)
         if wrong := [tag for tag in labels if not (is_entity_tag(tag) or tag in ("B", "I"))]:
             raise ValueError(
-                f"labels has {', '.join(map(repr, wrong))}, which is no BIO tag: expected 'O', "
-                "'B-<type>' or 'I-<type>', or tags of BIOES, BILOU or BMES."
+                f"labels has {', '.join(map(repr, wrong))}: expected the BIO tags 'O', 'B-<type>' "
+                "or 'I-<type>', or tags of BIOES, BILOU or BMES."
             )
         kinds = [None if tag == "O" else tag[2:] for tag in labels]
         self.types = tuple(sorted({kind for kind in kinds if kind is not None}))
         if not self.types:
-            raise ValueError(f"labels={labels} names no entity: expected 'B-<type>' tags.")
+            raise ValueError(f"labels={labels} has no entity type: expected 'B-<type>' tags.")
         self._begins = np.array([tag[:1] in tuple(FIRST) for tag in labels], "int32")
         self._ends = np.array([tag[:1] in tuple(LAST) for tag in labels], "int32")
         numbers = [0 if kind is None else 1 + self.types.index(kind) for kind in kinds]
         self._types = np.array(numbers, "int32")
 
     def read(self, labels):
-        """Convert label ids (B, T) to `begins` and `types`. Ids below 0 are read as `O`."""
+        """Return `begins` and `types` for label ids (B, T). Negative ids are read as `O`."""
         valid = ops.cast(labels >= 0, "int32")
         labels = ops.maximum(labels, 0)
         begins, ends, types = (
@@ -49,14 +50,19 @@ class TagScheme:
 
 
 def left_align(true, predicted, weights):
-    """Move the positions of weight 0 to the end of each row, and set both tags there to -1.
+    """Move the positions of weight 0 to the end of each row, and set both labels there to -1.
 
-    All three arguments are (B, T).
+    Args:
+        true, predicted: int (B, T), label ids.
+        weights: float (B, T).
+
+    Returns:
+        A tuple of the three tensors in the new order.
     """
     counts = ops.not_equal(weights, 0)
     length = ops.shape(true)[1]
     position = ops.broadcast_to(ops.expand_dims(ops.arange(length), 0), ops.shape(true))
-    # Distinct keys: no backend needs a stable sort.
+    # All keys are distinct, so the sort need not be stable.
     order = ops.argsort(
         position + length * ops.cast(ops.logical_not(counts), position.dtype), axis=1
     )
@@ -65,10 +71,14 @@ def left_align(true, predicted, weights):
 
 
 def find_starts_and_ends(begins, types):
-    """Return the first and the last tokens of entities: two bool tensors (B, T)."""
+    """Return where entities start and end, two bool tensors (B, T).
+
+    The first is True at the first token of each entity, the second at the last token. `begins` and
+    `types` are from `TagScheme.read`.
+    """
     inside = types > 0
     before, after = _shift(types, 1), _shift(types, -1)
-    # An `I-` continues what is before it only if the types agree: `O` has type 0.
+    # An `I-X` tag continues an entity only if the types agree. `O` has type 0.
     starts = ops.logical_and(inside, ops.logical_or(begins > 0, ops.not_equal(before, types)))
     next_begins = _shift(begins, -1) > 0
     ends = ops.logical_and(inside, ops.logical_or(next_begins, ops.not_equal(after, types)))
@@ -76,24 +86,24 @@ def find_starts_and_ends(begins, types):
 
 
 def _shift(x, by):
-    """Moves columns of (B, T) by one to the right (1) or left (-1). 0 comes in."""
+    """Return x (B, T) with its columns moved right (`by=1`) or left (`by=-1`), filled with 0."""
     edge = ops.zeros_like(x[:, :1])
     parts = [edge, x[:, :-1]] if by == 1 else [x[:, 1:], edge]
     return ops.concatenate(parts, axis=1)
 
 
 def find_agreeing(true, predicted):
-    """Bool (B, T): for the tokens of each true entity, whether the prediction has the same entity.
+    """Return a bool tensor (B, T) that is True for the tokens of true entities that are predicted.
 
-    It has if types, starts and ends agree at every token of the entity: the predicted entity then
-    begins and ends there, and nothing begins or ends in between.
+    An entity is predicted if types, starts and ends agree at each of its tokens. `true` and
+    `predicted` are pairs (begins, types) from `TagScheme.read`.
     """
     starts, ends = find_starts_and_ends(*true)
     predicted_starts, predicted_ends = find_starts_and_ends(*predicted)
     same = ops.logical_and(ops.equal(starts, predicted_starts), ops.equal(ends, predicted_ends))
     same = ops.logical_and(same, ops.equal(true[1], predicted[1]))
     wrong = ops.logical_and(true[1] > 0, ops.logical_not(same))
-    # Entities are numbered from 1 through the batch, and errors are summed for each.
+    # Number the entities of the whole batch, starting at 1, and count the errors in each of them.
     flat = (ops.shape(starts)[0] * ops.shape(starts)[1],)
     number = ops.cumsum(ops.cast(ops.reshape(starts, flat), "int32"))
     errors = ops.segment_sum(
@@ -106,7 +116,10 @@ AVERAGES = ("micro", "macro", "weighted", None)
 
 
 class EntityMetric(OwnArguments, keras.metrics.Metric):
-    """Counts the true, the predicted and the correctly predicted entities."""
+    """Base class of metrics that count the true, predicted and correctly predicted entities.
+
+    A subclass computes a score from these counts in `score`.
+    """
 
     own_arguments = ("labels", "average", "ignore_class")
 
@@ -126,17 +139,17 @@ class EntityMetric(OwnArguments, keras.metrics.Metric):
 
     @property
     def types(self):
-        """The entity types, in the order of the scores of `average=None`."""
+        """Return the list of entity types. The scores with `average=None` have this order."""
         return list(self.scheme.types)
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        """Add the entities of a batch.
+        """Count the entities of a batch.
 
         Args:
             y_true: int labels (B, T).
             y_pred: logits or probabilities (B, T, L).
             sample_weight: (B,) or (B, T). An entity has the weight of its first token. Tokens of
-                weight 0 are left out like padding.
+                weight 0 are ignored like padding.
         """
         true, weights = read_positions(self, y_true, y_pred, sample_weight)
         predicted = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
@@ -152,7 +165,11 @@ class EntityMetric(OwnArguments, keras.metrics.Metric):
         self.correct.assign_add(self._count(right, true[1], weights))
 
     def _count(self, starts, types, weights):
-        """Return the weighted number of entities of each type, from (B, T) each."""
+        """Return the weighted number of entities of each type.
+
+        `starts`, bool, is True where an entity begins, `types` is its type, and `weights` its
+        weight. All three are (B, T).
+        """
         each = ops.one_hot(types - 1, len(self.scheme.types), dtype=self.dtype)  # (B, T, types)
         return ops.sum(each * ops.expand_dims(ops.cast(starts, self.dtype) * weights, -1), (0, 1))
 
@@ -165,7 +182,7 @@ class EntityMetric(OwnArguments, keras.metrics.Metric):
         scores = self.score(actual, predicted, correct)
         if self.average is None:
             return scores
-        # A type that neither occurs nor is predicted has no score to average.
+        # Leave types that neither occur nor are predicted out of the mean.
         present = ops.cast(actual + predicted > 0, self.dtype)
         shares = present if self.average == "macro" else actual
         return ops.divide_no_nan(ops.sum(scores * shares), ops.sum(shares))
@@ -176,21 +193,22 @@ class EntityMetric(OwnArguments, keras.metrics.Metric):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class EntityF1(EntityMetric):
-    """F1 of entities: 2 · precision · recall / (precision + recall).
+    """F1 of named entities: 2 · precision · recall / (precision + recall).
 
-    Tags are those of BIO, BIOES, BILOU or BMES. An entity is right if its first token, its last
-    token and its type are. The result equals `seqeval.metrics.f1_score` in its default mode, which
-    reads tags like the CoNLL evaluation script: `I-X` after `O`, or after another type, begins an
-    entity too. Counts are summed over batches.
+    The tags are BIO, BIOES, BILOU or BMES. A predicted entity is right if its first token, its last
+    token and its type are right. The result equals `seqeval.metrics.f1_score` in its default mode,
+    which reads tags like the CoNLL evaluation script: an `I-X` tag after `O` or after another type
+    also begins an entity. Counts are summed over batches.
 
     Args:
         labels: list of str, the tag of every class.
-        average: `"micro"` over all entities; `"macro"`, the mean over types; `"weighted"` by the
-            number of entities of each type. None for a score per type, in the order of `types`.
-        ignore_class: int, the label of positions to leave out, such as padding or the later pieces
-            of a word. An entity continues across them.
+        average: `"micro"` scores all entities together. `"macro"` is the mean over types, and
+            `"weighted"` the mean weighted by the number of entities of each type. None returns one
+            score per type, in the order of the attribute `types`.
+        ignore_class: int, the label of positions to ignore, such as padding or all subwords of a
+            word but the first. An entity continues across ignored positions.
 
-    `EntityPrecision` and `EntityRecall` take the same arguments. `update_state` describes shapes.
+    `EntityPrecision` and `EntityRecall` have the same arguments. For shapes see `update_state`.
 
     ```python
     import numpy as np
@@ -200,7 +218,7 @@ class EntityF1(EntityMetric):
     f1 = ka.training.EntityF1(labels)
     predicted = np.eye(5)[[[1, 2, 0, 3, 0], [3, 0, 0, 0, 0]]]  # one location too many
     f1.update_state(np.array([[1, 2, 0, 3, -1], [0, 0, 0, -1, -1]]), predicted)
-    assert abs(float(f1.result()) - 0.8) < 1e-6  # 2 of 2 found, 2 of 3 right
+    assert abs(float(f1.result()) - 0.8) < 1e-6  # recall 2 of 2, precision 2 of 3
     ```
     """
 
@@ -212,7 +230,7 @@ class EntityF1(EntityMetric):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class EntityPrecision(EntityMetric):
-    """The share of predicted entities that are right. Arguments as for `EntityF1`."""
+    """The fraction of predicted entities that are right. `EntityF1` explains the arguments."""
 
     default_name = "entity_precision"
 
@@ -222,7 +240,7 @@ class EntityPrecision(EntityMetric):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class EntityRecall(EntityMetric):
-    """The share of entities that are found. Arguments as for `EntityF1`."""
+    """The fraction of true entities that are predicted. `EntityF1` explains the arguments."""
 
     default_name = "entity_recall"
 

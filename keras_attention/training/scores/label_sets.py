@@ -1,18 +1,19 @@
-"""Scores and thresholds of label sets, in NumPy."""
+"""Scores and thresholds for examples with any number of labels, computed with NumPy."""
 
 import numpy as np
 
 
 def score_label_sets(labels, predicted):
-    """Compute F1 scores of label sets like scikit-learn's `f1_score`.
+    """Return three F1 scores for examples with any number of labels, equal to scikit-learn's.
 
     Args:
-        labels: zeros and ones (n, L), the true labels.
-        predicted: zeros and ones (n, L).
+        labels: zeros and ones (n, L), the true labels of n examples.
+        predicted: zeros and ones (n, L), the predicted labels.
 
     Returns:
-        dict: `"macro_f1"`, the mean over labels; `"micro_f1"`, over all decisions; `"sample_f1"`,
-        the mean over examples. F1 without labels and predictions is 0.
+        A dict: `"macro_f1"` is the mean over labels, `"micro_f1"` is the F1 of all n · L decisions
+        together, and `"sample_f1"` is the mean over examples. An F1 without any true or predicted
+        label is 0.
 
     ```python
     import keras_attention as ka
@@ -42,34 +43,35 @@ def score_label_sets(labels, predicted):
 
 
 def _compute_f1(right, total):
-    """Compute F1 from the right decisions, and from labels plus predictions."""
+    """Return F1 from two counts: correct labels, and true plus predicted labels."""
     return 2.0 * right / np.maximum(total, 1)
 
 
 def find_label_thresholds(labels, probabilities, shrinkage=0.0):
-    """Find the threshold of each label with the highest F1.
+    """Find the threshold of each label that maximizes its F1, for examples with several labels.
 
-    A label is given if its probability is above the threshold. The threshold lies halfway between
-    two examples, so that none depends on rounding, and it is the highest of equally good ones. A
-    label that no example has is never given: its threshold is 1.
+    A label is predicted if its probability is above the threshold. The threshold lies halfway
+    between the probabilities of two examples, so that a decision never depends on rounding. If
+    several thresholds are equally good, the highest is chosen. A label that does not occur gets the
+    threshold 1, so it is never predicted.
 
-    For a rare label a handful of examples would decide. `shrinkage` mixes an example's probability
-    into its label. 1 gives the F1 that the model itself expects (Lipton et al., 2014, *Optimal
-    Thresholding of Classifiers to Maximize F1*).
+    The threshold of a rare label would depend on only a few examples. `shrinkage` mixes the
+    predicted probabilities into the true labels. With 1, the result maximizes the F1 that the model
+    itself expects (Lipton et al., 2014, *Optimal Thresholding of Classifiers to Maximize F1*).
 
     Args:
-        labels: zeros and ones (n, L), the true labels.
+        labels: zeros and ones (n, L), the true labels of n examples.
         probabilities: floats (n, L), from 0 to 1.
-        shrinkage: float, from 0 to 1.
+        shrinkage: float, from 0 (only true labels) to 1 (only probabilities).
 
     Returns:
-        float array (L,).
+        A float array (L,), the thresholds.
 
     ```python
     from keras_attention.training import find_label_thresholds
 
-    found = find_label_thresholds([[0], [1], [1], [0]], [[0.125], [0.25], [0.75], [0.0]])
-    assert found.tolist() == [0.1875]
+    thresholds = find_label_thresholds([[0], [1], [1], [0]], [[0.125], [0.25], [0.75], [0.0]])
+    assert thresholds.tolist() == [0.1875]
     ```
     """
     labels, probabilities = np.asarray(labels) > 0, np.asarray(probabilities, "float64")
@@ -87,14 +89,17 @@ def find_label_thresholds(labels, probabilities, shrinkage=0.0):
 
 
 def _find_threshold(labels, probabilities):
-    """Find the threshold of one label, from its amount (n,) in each example."""
+    """Return the threshold of one label, from `probabilities` (n,) and `labels` (n,).
+
+    With shrinkage, `labels` are mixed with the probabilities.
+    """
     if not labels.any():
         return 1.0
     order = np.argsort(-probabilities, kind="stable")
     right, shares = np.cumsum(labels[order]), probabilities[order]
     f1 = 2.0 * right / (np.arange(1, len(order) + 1) + labels.sum())
     below = np.append(shares[1:], 0.0)
-    separable = shares > below  # a threshold cannot part examples of the same probability
+    separable = shares > below  # a threshold cannot separate equal probabilities
     if not separable.any():
         return 0.0
     best = int(np.argmax(np.where(separable, f1, -1.0)))

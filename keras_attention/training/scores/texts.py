@@ -1,16 +1,20 @@
-"""Scores of generated texts: BLEU, chrF, ROUGE, exact match, word and character error rates."""
+"""Scores of generated text, such as translations: BLEU, chrF, ROUGE, exact match, error rates."""
 
 from keras_attention.files.extras import import_extra
 
 
 def score_texts(name, written, targets):
-    """Return {name: score} for texts.
+    """Score generated strings against target strings.
 
     Args:
-        name: `"exact_match"`, a share; `"rouge"`, shares; `"bleu"`, 0 to 100; `"translation"`, as
-            `score_translations`; `"error_rates"` of words and characters.
-        written, targets: lists of str. For BLEU and exact matches a target may be a tuple of
-            alternatives.
+        name: str, the scorer. `"exact_match"` and `"rouge"` return scores from 0 to 1, `"bleu"`
+            from 0 to 100. `"translation"` calls `score_translations`. `"error_rates"` computes the
+            word and the character error rate.
+        written, targets: lists of str of equal length. For `"bleu"` and `"exact_match"` a target
+            may also be a tuple of alternative strings.
+
+    Returns:
+        A dict {name of a score: float}.
     """
     if name == "bleu":
         return _compute_bleu(written, targets)
@@ -27,7 +31,11 @@ def score_texts(name, written, targets):
 
 
 def check_scorer(name):
-    """Raise an ImportError before training if the library for a score is missing."""
+    """Raise an ImportError if the library is missing that `score_texts(name, ...)` needs.
+
+    Call this function before training, so that the evaluation at the end cannot fail for this
+    reason.
+    """
     if name == "bleu":
         _import_sacrebleu()
     if name == "rouge":
@@ -35,13 +43,14 @@ def check_scorer(name):
 
 
 def score_translations(written, targets):
-    """Compute chrF of a corpus (Popović, 2015), from 0 to 100, and the share of exact matches.
+    """Score translations by chrF (Popović, 2015), and by the fraction of exact matches.
 
     Args:
-        written, targets: lists of str of equal length: translations, and references.
+        written: list of str, the translations.
+        targets: list of str, one reference per translation.
 
     Returns:
-        dict of `exact_match` and `chrf`.
+        A dict of `exact_match`, from 0 to 1, and `chrf`, from 0 to 100.
 
     ```python
     import keras_attention as ka
@@ -54,22 +63,26 @@ def score_translations(written, targets):
     written, targets = list(written), list(targets)
     if len(written) != len(targets) or not targets:
         raise ValueError(
-            f"{len(written)} translations and {len(targets)} references: expected as many of each, "
-            "and some."
+            f"{len(written)} translations and {len(targets)} references: expected one reference "
+            "for each translation, and at least one."
         )
     chrf = sacrebleu.corpus_chrf(written, [targets]).score
     return {"exact_match": _compute_exact_match(written, targets), "chrf": round(chrf, 4)}
 
 
 def compute_word_error_rate(references, hypotheses):
-    """Compute wrong, missing and extra words per word of the references (Levenshtein, 1966).
+    """Return the word error rate (WER) of transcripts of speech.
+
+    The rate is the number of wrong, missing and extra words, divided by the number of words in the
+    references.
 
     Args:
-        references, hypotheses: lists of str of equal length. Words are separated by spaces.
-            Capitals and punctuation count.
+        references: list of str, the true transcripts.
+        hypotheses: list of str, the predicted transcripts, in the same order. Words are separated
+            by spaces. Case and punctuation matter.
 
     Returns:
-        float, 0 for perfect transcripts. Extra words can bring it above 1.
+        A float, 0 for perfect transcripts. Extra words can make it larger than 1.
 
     ```python
     import keras_attention as ka
@@ -82,13 +95,11 @@ def compute_word_error_rate(references, hypotheses):
 
 
 def compute_character_error_rate(references, hypotheses):
-    """Compute the same for characters, spaces included.
+    """Return the character error rate (CER) of transcripts of speech.
 
-    ```python
-    import keras_attention as ka
-
-    assert ka.training.compute_character_error_rate(["four"], ["for"]) == 1 / 4
-    ```
+    The rate is the number of wrong, missing and extra characters, including spaces, divided by the
+    number of characters in the references. `references` are the true and `hypotheses` the predicted
+    transcripts, lists of str.
     """
     return float(_import_jiwer(references, hypotheses).cer(list(references), list(hypotheses)))
 
@@ -104,7 +115,7 @@ def _compute_exact_match(written, targets):
 
 
 def _compute_bleu(written, targets):
-    """Compute sacreBLEU (Post, 2018) of the corpus, with its own tokens, also in lower case."""
+    """Return a dict with the BLEU of a corpus by sacreBLEU (Post, 2018), with and without case."""
     bleu = _import_sacrebleu().corpus_bleu
     every = list(map(_list_references, targets))
     most = max(map(len, every))
@@ -117,7 +128,7 @@ def _compute_bleu(written, targets):
 
 
 def _compute_rouge(written, targets):
-    """Compute F1 of ROUGE-1, ROUGE-2 and ROUGE-L (Lin, 2004) with keras_hub, means over texts."""
+    """Return a dict with the mean F1 of ROUGE-1, ROUGE-2 and ROUGE-L (Lin, 2004) by KerasHub."""
     scores = {}
     for name, metric in _make_rouge().items():
         metric.update_state(targets, written)
@@ -126,20 +137,20 @@ def _compute_rouge(written, targets):
 
 
 def _make_rouge():
-    import_extra("rouge_score", "ROUGE", "rouge-score", "nlp")  # keras_hub computes with it
+    import_extra("rouge_score", "ROUGE", "rouge-score", "nlp")  # KerasHub needs it
     hub = import_extra("keras_hub", "ROUGE", "KerasHub", "nlp").metrics
     return {"rouge_1": hub.RougeN(order=1), "rouge_2": hub.RougeN(order=2), "rouge_l": hub.RougeL()}
 
 
 def _import_jiwer(references, hypotheses):
-    """Check references and hypotheses, and import jiwer."""
+    """Return the library jiwer, after a check that there are as many references as hypotheses."""
     if len(references) != len(hypotheses):
         raise ValueError(
-            f"{len(references)} references and {len(hypotheses)} hypotheses: expected as many of "
-            "each."
+            f"{len(references)} references and {len(hypotheses)} hypotheses: expected one "
+            "hypothesis for each reference."
         )
     if not any(map(str.strip, references)):
-        raise ValueError("No reference has a word: error rates are per word of the references.")
+        raise ValueError("No reference has a word, but error rates need words in the references.")
     return import_extra("jiwer", "An error rate", "jiwer", "speech")
 
 

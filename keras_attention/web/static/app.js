@@ -1,4 +1,4 @@
-// Reads page.json, loads the model, and hands both to the module of its kind.
+// Reads page.json, loads the model, and passes both to the module for this kind of task.
 
 import {loadModel} from './model.js';
 
@@ -20,14 +20,14 @@ async function start() {
   document.title = document.getElementById('title').textContent = about.title;
   say('Loading the model …');
   const [model, {show}] = await Promise.all([loadModel(about), import(MODULES[about.kind])]);
-  // What follows # in the address is the first input, so that an answer can be linked to.
+  // The text after # in the address is the first input, so that links to results are possible.
   const given = decodeURIComponent(location.hash.slice(1));
   const ask = await show({about, model, say, root: document.getElementById('page'), given});
   if (status.textContent.startsWith('Loading')) say('Ready.');
   return ask;
 }
 
-/** The function that answers an input as `predict` does; tests call it. */
+/** A function that returns the same predictions as `predict`, which tests call. */
 window.ready = start().catch(error => {
   say(`This page cannot run here: ${error.message ?? error}`);
   throw error;

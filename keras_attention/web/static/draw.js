@@ -1,11 +1,11 @@
-// A picture from a file, or a drawing where the model takes grey pictures: its class, and the
-// patches that were looked at.
+// Classifies an image from a file, or a drawing if the model reads grayscale images, and shows the
+// patches that the model attended to.
 
 import {averageHeads, findBest, softmax} from './model.js';
 import {make, showShares, takeTurns} from './view.js';
 
-const FINE = 4;  // dots of the drawing in a pixel of the model, along each side
-const SIZE = 320;  // pixels on the screen
+const FINE = 4;  // number of dots of the drawing along each side of a model pixel
+const SIZE = 320;  // size on the screen in pixels
 
 export async function show({about, model, say, root}) {
   const [height, width] = about.imageSize;
@@ -13,7 +13,7 @@ export async function show({about, model, say, root}) {
   canvas.style.width = `${SIZE}px`;
   canvas.setAttribute('role', 'img');
   const canDraw = about.channels == 1;
-  canvas.setAttribute('aria-label', canDraw ? 'Drawing. Arrow keys move, space draws.' : 'The picture.');
+  canvas.setAttribute('aria-label', canDraw ? 'Drawing. Arrow keys move, space draws.' : 'The image.');
   const looked = make('canvas', {width, height, id: 'looked'});
   looked.style.width = `${SIZE / 2}px`;
   looked.setAttribute('role', 'img');
@@ -21,9 +21,9 @@ export async function show({about, model, say, root}) {
   const clear = make('button', {type: 'button', textContent: 'Clear'});
   const file = make('input', {type: 'file', accept: 'image/*'});
   const hint = make('p', {className: 'hint', textContent: canDraw
-      ? 'Draw with the mouse or a finger, or with arrow keys and space; or choose a picture.'
-      : 'Choose a picture.'});
-  const choose = make('label', {}, 'A picture', file);
+      ? 'Draw with the mouse or a finger, or with arrow keys and space; or choose an image.'
+      : 'Choose an image.'});
+  const choose = make('label', {}, 'An image', file);
   const form = canDraw ? make('form', {}, clear, choose) : make('form', {}, choose);
   const view = make('div', {className: 'side'}, canvas,
       make('div', {}, shares, make('p', {className: 'hint', textContent: 'What was looked at:'}), looked));
@@ -53,12 +53,12 @@ export async function show({about, model, say, root}) {
   async function showPicture(blob) {
     erase();
     const picture = await createImageBitmap(blob, {imageOrientation: 'from-image'});
-    // A picture of the model's size stays as it is, each pixel FINE dots wide.
+    // An image of the model's size is not changed. Each pixel is FINE dots wide.
     pen.imageSmoothingEnabled = picture.width != width || picture.height != height;
     pen.drawImage(picture, 0, 0, canvas.width, canvas.height);
   }
 
-  /** Draws with the mouse, a finger or keys. */
+  /** Draws with the mouse, a finger or the arrow keys. */
   function letDraw() {
     canvas.tabIndex = 0;
     clear.addEventListener('click', () => { erase(); answer(); });
@@ -94,7 +94,7 @@ export async function show({about, model, say, root}) {
     pen.fillRect(0, 0, canvas.width, canvas.height);
   }
 
-  /** The mean of the dots of each pixel, from 0 to 1 (height, width, channels). */
+  /** Returns pixels (height, width, channels) from 0 to 1, each the mean of its dots. */
   function readCanvas() {
     const {data} = pen.getImageData(0, 0, canvas.width, canvas.height);
     const pixels = new Float32Array(height * width * about.channels);
@@ -120,7 +120,7 @@ export async function show({about, model, say, root}) {
     return {label: about.labels[best], probability: all[best]};
   }
 
-  /** Lays the weights over the picture: of the class token, or the mean of all patches. */
+  /** Draws attention over the image: that of the class token, or the mean over all patches. */
   function showLooked(pixels, attention) {
     const {queries, keys, rows, columns} = about.attention;
     const weights = averageHeads(attention, queries, keys);

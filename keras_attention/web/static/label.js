@@ -1,4 +1,4 @@
-// Tags for words, or a label or several for a text, with the attention of the clicked word.
+// Predicts a tag for each word or labels for a text, and shows the attention of a clicked word.
 
 import {averageHeads, findBest, sigmoid, softmax} from './model.js';
 import {makeVocabulary, spell} from './text.js';
@@ -40,7 +40,7 @@ export async function show({about, model, say, root, given}) {
     const {logits, attention} = await model.run(makeInputs(words));
     const size = Math.sqrt(attention.length / countHeads(attention, about.length));
     const weights = averageHeads(attention, size, size);
-    const first = size - about.length;  // the class token stands before the words
+    const first = size - about.length;  // 1 if there is a class token before the words
     const tokens = [...new Array(first).fill('<class>'), ...words];
     const hint = 'Choose a word to see what it looked at.';
     let found;
@@ -69,11 +69,11 @@ export async function show({about, model, say, root, given}) {
     return found;
   }
 
-  await turn(() => ask(field.value)).catch(() => {});  // what is wrong is said
+  await turn(() => ask(field.value)).catch(() => {});  // the page already shows the error
   return text => turn(() => ask(text));
 }
 
-/** Heads of (N, T, T), where T is `length`, or one more for a class token. */
+/** The number of heads N in weights (N, T, T). T is `length`, plus 1 with a class token. */
 function countHeads(attention, length) {
   const side = [length, length + 1].find(size => attention.length % (size * size) == 0);
   return attention.length / (side * side);

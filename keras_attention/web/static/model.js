@@ -1,4 +1,4 @@
-// The LiteRT file as a function of arrays.
+// The LiteRT file as a function from arrays to arrays.
 
 import {loadAndCompile, loadLiteRt, Tensor} from '@litertjs/core';
 
@@ -10,7 +10,7 @@ export async function loadModel(about) {
   const details = model.signatures[SIGNATURE].getInputDetails();
   const shapes = Object.fromEntries(details.map(({name, shape}) => [name, [...shape]]));
 
-  /** {name: typed array} to {name: typed array}; the shapes are the file's. */
+  /** Converts {name: typed array} of inputs to {name: typed array} of outputs. Shapes are fixed. */
   async function run(arrays) {
     const inputs = {}, values = {};
     for (const name in shapes) inputs[name] = new Tensor(arrays[name], shapes[name]);
@@ -32,7 +32,7 @@ export function softmax(logits) {
   return shares.map(x => x / sum);
 }
 
-/** Probabilities of decisions that hang on nothing else. */
+/** Probabilities of independent labels. */
 export function sigmoid(logits) {
   return Array.from(logits, x => 1 / (1 + Math.exp(-x)));
 }
@@ -52,7 +52,7 @@ export function findBest(values) {
   return best;
 }
 
-/** Mean over heads of one example's attention (N, T, S): an array of T arrays of S. */
+/** The mean over heads of attention weights (N, T, S): an array of T arrays of size S. */
 export function averageHeads(attention, queries, keys) {
   const heads = attention.length / (queries * keys);
   const mean = Array.from({length: queries}, () => new Float64Array(keys));

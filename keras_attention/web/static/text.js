@@ -1,14 +1,14 @@
-// Texts to ids and back, as the package's preprocessors do.
+// Converts text to ids and back, in the same way as the preprocessors of the Python package.
 
 const UNKNOWN = 1;
 
-/** A function from words to ids. */
+/** Returns a function from words to ids. */
 export function makeVocabulary(entries, lowercase = false) {
   const ids = new Map(entries.map((entry, i) => [entry, i]));
   return word => ids.get(lowercase ? word.toLowerCase() : word) ?? UNKNOWN;
 }
 
-/** The ids of a word's characters: of a long one the first half and the last. */
+/** The ids of the characters of a word. A long word keeps only its first and last characters. */
 export function spell(word, find, length) {
   let characters = [...word];
   if (characters.length > length) {
@@ -20,7 +20,7 @@ export function spell(word, find, length) {
   return ids;
 }
 
-/** {encode, decode, name} of a tokenizer as page.json describes it. */
+/** The functions {encode, decode, name} of a tokenizer that page.json describes. */
 export function makeTokenizer(about) {
   return about.kind == 'characters' ? makeCharacters(about.entries) : makeUnigram(about);
 }
@@ -34,7 +34,7 @@ function makeCharacters(entries) {
   };
 }
 
-/** SentencePiece's unigram model: the likeliest pieces, by Viterbi (Kudo, 2018). */
+/** The unigram model of SentencePiece: finds the most probable pieces with Viterbi (Kudo, 2018). */
 function makeUnigram({pieces, scores, ordinary, lowercase, unknown}) {
   const ids = new Map(), SPACE = '▁';
   let longest = 1, least = Infinity;

@@ -1,4 +1,4 @@
-// A text for a text, by beam search, with what each written token looked at.
+// Generates a text from a text with beam search, and shows the attention of each generated token.
 
 import {averageHeads, logSoftmax} from './model.js';
 import {makeTokenizer} from './text.js';
@@ -12,7 +12,7 @@ export async function show({about, model, say, root, given}) {
   root.replaceChildren(form, written, answer);
   const {length, beam} = about;
 
-  /** The model on as many rows as there are beams: logits (B, T, V) and attention (B, N, T, S). */
+  /** Runs the model, with a row for each beam: logits (B, T, V) and attention (B, N, T, S). */
   function read(ids, rows) {
     const source_ids = new Int32Array(beam * length), target_ids = new Int32Array(beam * length);
     for (let k = 0; k < beam; k++) {
@@ -22,7 +22,7 @@ export async function show({about, model, say, root, given}) {
     return model.run({source_ids, target_ids});
   }
 
-  /** Log-probabilities of what follows each of `rows`. */
+  /** Returns the log-probabilities of the next token after each of `rows`. */
   async function score(ids, rows) {
     const {logits} = await read(ids, rows);
     const size = logits.length / (beam * length);
@@ -55,16 +55,17 @@ export async function show({about, model, say, root, given}) {
     return result;
   }
 
-  await turn(() => ask(field.value)).catch(() => {});  // what is wrong is said
+  await turn(() => ask(field.value)).catch(() => {});  // the page already shows the error
   return text => turn(() => ask(text));
 }
 
 /**
- * The most probable ids, END included: of all beginnings the best `beam` are continued.
+ * Beam search: returns the most probable ids, including the end id.
  *
- * `score(rows)` gives the log-probabilities of what follows each of `rows`, lists of ids. What ends
- * while it is among the best leaves the beam; the search stops when no beginning can become better.
- * Texts are ranked by total / ((5 + tokens) / 6) ^ lengthPenalty.
+ * `score(rows)` returns the log-probabilities of the next token after each of `rows`, lists of ids.
+ * Texts that end while they are among the `beam` best are complete, and leave the beam. The search
+ * stops when no unfinished text can become better than the best complete text. A text is rated with
+ * total / ((5 + tokens) / 6) ^ lengthPenalty.
  */
 export async function searchBeams(
   score, {beam, length, endTokenId, lengthPenalty = 0}, tell = () => {}) {
@@ -89,7 +90,7 @@ export async function searchBeams(
   return cutOff ? beams[0].ids : best.ids;
 }
 
-/** The indices of the `count` largest values, padding (0) left out. */
+/** The indices of the `count` largest values, except the padding id 0. */
 function findLargest(values, count) {
   const found = [];
   for (let i = 1; i < values.length; i++) {

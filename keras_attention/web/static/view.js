@@ -1,13 +1,13 @@
-// What pages show: forms, tokens that tell what they looked at, and shares.
+// The elements of the pages: forms, tokens with their attention, and tables of probabilities.
 
-/** An element with properties and children. */
+/** Makes an element with properties and children. */
 export function make(name, properties = {}, ...children) {
   const element = Object.assign(document.createElement(name), properties);
   element.append(...children);
   return element;
 }
 
-/** A form with one field of text, which calls `submit(text)`. */
+/** Makes a form with a text field, which calls `submit(text)`. */
 export function makeForm({label, value, action, rows}, submit) {
   const field = rows ? make('textarea', {value, rows}) : make('input', {value});
   field.id = 'input';
@@ -21,8 +21,9 @@ export function makeForm({label, value, action, rows}, submit) {
 }
 
 /**
- * Rows of tokens. Who clicks a token of the first sees, in colour, what it looked at in the other:
- * `weights[i]` are those of token i.
+ * Shows rows of tokens. When token i in the row of queries is clicked, its attention weights,
+ * `weights[i]`, are shown as colors of the tokens in the row of keys (or in the same row if there
+ * are no keys).
  */
 export function showTokens(root, {tokens, notes = [], keys, weights, hint}) {
   const said = make('p', {className: 'hint', textContent: hint});
@@ -54,7 +55,7 @@ export function showTokens(root, {tokens, notes = [], keys, weights, hint}) {
   return choose;
 }
 
-/** A table of labels and how likely each is. */
+/** Shows a table of labels and their probabilities. */
 export function showShares(root, labels, shares, count = 3) {
   const order = [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, count);
   const rows = order.map(i => make('tr', {},
@@ -64,7 +65,7 @@ export function showShares(root, labels, shares, count = 3) {
   root.replaceChildren(make('table', {id: 'shares'}, make('tbody', {}, ...rows)));
 }
 
-/** Runs one task after another, and says what goes wrong. */
+/** Runs one task after another, and shows errors. */
 export function takeTurns(say) {
   let last = Promise.resolve();
   return work => {

@@ -1,10 +1,10 @@
-// A text that goes on, token by token, with what each token looked at.
+// Continues a text token by token, and shows the attention of each token.
 
 import {averageHeads, findBest, softmax} from './model.js';
 import {makeTokenizer} from './text.js';
 import {make, makeForm, showTokens, takeTurns} from './view.js';
 
-const MOST = 200;  // tokens
+const MOST = 200;  // maximum number of new tokens
 
 export async function show({about, model, say, root, given}) {
   const tokenizer = makeTokenizer(about.tokens), {length} = about;
@@ -18,7 +18,7 @@ export async function show({about, model, say, root, given}) {
   root.replaceChildren(form, answer);
   const [name] = Object.keys(model.shapes);
 
-  /** The last tokens of `ids` in the model: what may follow them, and who looked at whom. */
+  /** Runs the model on the last tokens of `ids`: logits of the next token, and attention. */
   async function read(ids) {
     const recent = ids.slice(-length), padded = new Int32Array(length);
     padded.set(recent);
@@ -28,7 +28,7 @@ export async function show({about, model, say, root, given}) {
   }
 
   function choose(scores, temperature) {
-    scores[0] = -Infinity;  // padding is never chosen
+    scores[0] = -Infinity;  // never choose padding
     if (!temperature) return findBest(scores);
     const shares = softmax(scores.map(x => x / temperature));
     let left = Math.random();

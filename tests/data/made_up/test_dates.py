@@ -1,4 +1,4 @@
-"""Written dates: what CLDR says, and that nothing written means two dates."""
+"""Written dates: equal to Babel's, and without two meanings."""
 
 import datetime
 import re
@@ -21,23 +21,23 @@ SPLITS = ("train", "dev", "test")
 
 
 def written(locales):
-    """{locale: how the fourth of March 2024 is written in the forms that remain}."""
+    """Map locales to the fourth of March 2024 in each remaining form."""
     forms = select_forms(tuple(locales))
     return {locale: [form.write(FOURTH_OF_MARCH) for form in forms[locale]] for locale in locales}
 
 
 def with_two_meanings(forms, days):
-    """{what is written for different days: those days}."""
-    first, found = {}, {}
+    """Map each text of several days to these days."""
+    first, days_of_text = {}, {}
     for form in forms:
         for day in days:
             text = form.write(day)
             if first.setdefault(text, day) != day:
-                found.setdefault(text, {first[text]}).add(day)
-    return found
+                days_of_text.setdefault(text, {first[text]}).add(day)
+    return days_of_text
 
 
-# Days on which day, month and two-digit year can all be taken for one another.
+# Days whose day, month and two-digit year can all be taken for one another.
 EASILY_MISTAKEN = [
     datetime.date(year, month, day)
     for year in range(2001, 2008)
@@ -47,22 +47,22 @@ EASILY_MISTAKEN = [
 
 
 @pytest.mark.slow
-def test_nothing_written_means_two_dates():
+def test_no_text_means_two_dates():
     forms = [form for of_locale in select_forms(LOCALES).values() for form in of_locale]
     assert len(LOCALES) >= 30 and len(forms) > 100
     assert not with_two_meanings(forms, EASILY_MISTAKEN)
 
 
-def test_without_the_rule_much_means_two_dates():
+def test_many_texts_mean_two_dates_without_the_rule():
     forms = [form for locale in LOCALES for form in date_forms(locale)]
-    found = with_two_meanings(forms, EASILY_MISTAKEN)
+    days_of_text = with_two_meanings(forms, EASILY_MISTAKEN)
     # 3/4/05 in es and el is the third of April, in en the fourth of March.
-    assert {datetime.date(2005, 3, 4), datetime.date(2005, 4, 3)} <= found["3/4/05"]
-    assert len(found) > 250
+    assert {datetime.date(2005, 3, 4), datetime.date(2005, 4, 3)} <= days_of_text["3/4/05"]
+    assert len(days_of_text) > 250
 
 
 @pytest.mark.sweep
-def test_nothing_written_in_a_hundred_years_means_two_dates():
+def test_no_text_of_a_hundred_years_means_two_dates():
     forms = [form for of_locale in select_forms(LOCALES).values() for form in of_locale]
     days = [day for split in SPLITS for day in list_days(split)]
     assert len(days) == 36_525 and not with_two_meanings(forms, days)
@@ -70,7 +70,7 @@ def test_nothing_written_in_a_hundred_years_means_two_dates():
 
 @pytest.mark.parametrize("locale", LOCALES)
 def test_forms_are_babels(locale):
-    """Every form of every locale writes what Babel writes, but for what nobody types."""
+    """Compare every form of every locale with Babel, except for special spaces and marks."""
     for day in (FOURTH_OF_MARCH, datetime.date(1999, 12, 31)):
         expected = {babel_dates.format_date(day, style, locale) for style in ("full", "short")}
         expected |= {babel_dates.format_date(day, style, locale) for style in ("long", "medium")}
@@ -78,8 +78,8 @@ def test_forms_are_babels(locale):
         assert {form.write(day) for form in date_forms(locale)} == plain
 
 
-def test_which_short_forms_remain():
-    found = written(LOCALES)
+def test_only_unambiguous_short_forms_remain():
+    forms = written(LOCALES)
     for locale, short in [
         ("en", "3/4/24"),
         ("en_GB", "04/03/2024"),
@@ -88,7 +88,7 @@ def test_which_short_forms_remain():
         ("ko", "24. 3. 4."),  # to those who write 4. 3. 2024, the 24th of March
     ]:
         assert short in {form.write(FOURTH_OF_MARCH) for form in date_forms(locale)}
-        assert short not in found[locale] and len(found[locale]) >= 2
+        assert short not in forms[locale] and len(forms[locale]) >= 2
     for locale, short in [
         ("de", "04.03.24"),
         ("fi", "4.3.2024"),
@@ -97,7 +97,7 @@ def test_which_short_forms_remain():
         ("zh", "2024/3/4"),
         ("hu", "2024. 03. 04."),
     ]:
-        assert short in found[locale]
+        assert short in forms[locale]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_which_short_forms_remain():
         (("es", "fr"), "4/3/24", True),  # both begin with the day
         (("es", "en"), "4/3/24", False),
         (("en_GB", "en"), "04/03/2024", False),  # other widths: read all the same
-        (("zh", "es"), "2024/3/4", True),  # 2024 is no day
+        (("zh", "es"), "2024/3/4", True),  # 2024 is not a day
         (("eu", "zh"), "24/3/4", True),  # the same order
         (("eu", "es"), "24/3/4", False),
         (("sl", "ko"), "4. 3. 24", False),
@@ -147,8 +147,8 @@ def test_splits_share_no_day():
     assert drawn <= {day.isoformat() for day in days["dev"]}
 
 
-def test_days_stay_where_they_are():
-    """Models are trained and tested on these: a day that moves would be in both."""
+def test_days_keep_their_split():
+    """Check that a day does not move from training to test data."""
     first = [day.isoformat() for day in list_days("test")[:3]]
     assert first == ["1950-01-02", "1950-01-07", "1950-01-09"] and len(list_days("test")) == 3631
 
@@ -158,9 +158,9 @@ def test_errors(monkeypatch):
         ka.data.dates("valid")
     with pytest.raises(ValueError, match=r"num_examples=0\): .* at least 1"):
         ka.data.dates("dev", 0)
-    with pytest.raises(ValueError, match="no locale 'de_XX' in CLDR: expected one such as 'de'"):
+    with pytest.raises(ValueError, match="CLDR lacks the locale 'de_XX': expected one such"):
         ka.data.dates("dev", 1, locales=("de", "de_XX"))
-    with pytest.raises(ValueError, match="no locale '' in CLDR"):
+    with pytest.raises(ValueError, match="CLDR lacks the locale ''"):
         ka.data.dates("dev", 1, locales=("",))
     with pytest.raises(ValueError, match="locales is empty"):
         ka.data.dates("dev", 1, locales=())

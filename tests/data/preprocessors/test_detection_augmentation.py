@@ -1,4 +1,4 @@
-"""Changes of pictures with boxes: what is in a box stays in it."""
+"""Random changes of pictures: boxes stay around their objects."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ SIDE = 40
 
 
 def make_batch(count=64, seed=0):
-    """A white rectangle on black in each picture, and its box."""
+    """Return black pictures with a white rectangle each, and its box."""
     generator = np.random.default_rng(seed)
     images = np.zeros((count, SIDE, SIDE, 1), "float32")
     boxes = np.zeros((count, 2, 4), "float32")
@@ -23,7 +23,7 @@ def make_batch(count=64, seed=0):
 
 
 def find_white(image):
-    """The box of what is white, by its pixels: as accurate as half a pixel."""
+    """Return the box of the white pixels, accurate to half a pixel."""
     rows, columns = np.where(image[..., 0] > 0.5)
     x0, y0, x1, y1 = columns.min(), rows.min(), columns.max() + 1, rows.max() + 1
     return np.array([x0, y0, x1, y1]) / SIDE
@@ -35,12 +35,12 @@ def to_corners(box):
 
 @pytest.mark.parametrize("crop", [0.0, 0.4])
 @pytest.mark.parametrize(("flip", "vertical_flip"), [(False, False), (True, False), (True, True)])
-def test_boxes_move_with_what_is_in_them(crop, flip, vertical_flip):
+def test_boxes_move_with_their_objects(crop, flip, vertical_flip):
     images, labels = make_batch()
     augment = ka.data.detection_augmentation(flip, vertical_flip, crop, 0.0, 0.0)
     changed, moved = augment(images, labels, tf.constant([3, 4]))
     assert changed.shape == images.shape
-    kept = 0
+    count = 0
     for image, box, label, before in zip(
         changed.numpy(),
         moved["boxes"].numpy(),
@@ -50,12 +50,12 @@ def test_boxes_move_with_what_is_in_them(crop, flip, vertical_flip):
     ):
         assert label[1] == -1 and not box[1].any()
         if label[0] == 1:
-            kept += 1
+            count += 1
             np.testing.assert_allclose(to_corners(box[0]), find_white(image), atol=0.03)
         else:
             seen = (image > 0.5).sum() / SIDE**2
             assert seen < 0.36 * np.prod(before[0, 2:]) / 0.6**2  # little of it is left
-    assert kept == 64 if crop == 0 else kept > 40
+    assert count == 64 if crop == 0 else count > 40
     same = [np.array_equal(a, b) for a, b in zip(changed.numpy(), images.numpy(), strict=True)]
     shares = {(False, False): (1, 1), (True, False): (0.3, 0.7), (True, True): (0.1, 0.45)}
     low, high = shares[flip, vertical_flip] if crop == 0 else (0, 0.1)

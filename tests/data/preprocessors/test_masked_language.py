@@ -24,7 +24,7 @@ def test_ids_and_padding():
     assert preprocessor([]).shape == (0, 0)
 
 
-def test_candidates_are_the_likeliest_that_are_no_special_tokens():
+def test_candidates_are_the_most_probable_ordinary_tokens():
     preprocessor = MaskedLMPreprocessor(CHARACTERS)
     ids = preprocessor(["[MASK]a[MASK]", "ab"])
     logits = np.full((2, 3, 7), 9.0)  # padding, [MASK] and the like would win
@@ -65,7 +65,7 @@ def test_files(tmp_path, make):
     assert loaded.maximum_length == 9 and loaded.config() == config
 
 
-def test_files_of_others_are_refused(tmp_path):
+def test_damaged_files_are_refused(tmp_path):
     plain = Characters.build(["ab"])
     MaskedLMPreprocessor(CHARACTERS).save(tmp_path)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
@@ -83,7 +83,7 @@ def test_files_of_others_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        (lambda p: p(["", "a"]), "'' holds no token"),
+        (lambda p: p(["", "a"]), "'' has no token"),
         (lambda p: p(["ab[MASK]ba"]), r"has 5 tokens, over this model's limit of 4: 'ab\[MASK"),
         (lambda p: p(["aba"], sequence_length=2), "has 3 tokens, more than sequence_length=2"),
         (lambda p: p("ab"), "is one text, expected a list"),

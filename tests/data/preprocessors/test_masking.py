@@ -1,4 +1,4 @@
-"""What masked language models are trained on: which tokens are hidden, by what, and how often."""
+"""Data of masked language models: which tokens are hidden, how, and how often."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def batch_windows(tokens, window_length, tokenizer, batch_size=32, *, seed=0, **
 
 
 def epoch(batches):
-    """Ids and labels (n, T) of a whole pass, and what stood there."""
+    """Return ids and labels (n, T) of a whole pass, and the original tokens."""
     parts = [(np.asarray(ids), np.asarray(labels)) for ids, labels in batches]
     assert {a.dtype.name for part in parts for a in part} == {"int32"}
     ids, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
@@ -28,20 +28,22 @@ def epoch(batches):
 
 
 def whole(ids, labels):
-    """The tokens before some were hidden."""
+    """Return the original tokens."""
     return np.where(labels >= 0, labels, ids)
 
 
-def test_shares_are_berts():
+def test_shares_of_hidden_tokens_are_those_of_bert():
     ids, labels = epoch(batch_windows(TOKENS, 100, CHARACTERS, 50, steps=40))
     selected = labels >= 0
     assert ids.shape == (2000, 100) and (selected.sum(axis=1) == 15).all()
     np.testing.assert_allclose(selected.mean(axis=0), 0.15, atol=0.05)  # every place alike
-    masked, kept = ids[selected] == 4, ids[selected] == labels[selected]
+    masked, unchanged = ids[selected] == 4, ids[selected] == labels[selected]
     assert abs(masked.mean() - 0.8) < 0.01
-    assert abs(kept.mean() - (0.1 + 0.1 / 26)) < 0.01  # a random token may be the one that it was
-    others = ids[selected][~masked & ~kept]
-    counts = np.bincount(others, minlength=len(CHARACTERS))
+    assert (
+        abs(unchanged.mean() - (0.1 + 0.1 / 26)) < 0.01
+    )  # a random token may be the one that it was
+    replaced = ids[selected][~masked & ~unchanged]
+    counts = np.bincount(replaced, minlength=len(CHARACTERS))
     assert (counts[:5] == 0).all() and counts[5:].min() > 0.7 * counts[5:].mean()
     steps = np.diff(whole(ids, labels), axis=1)  # ids follow the alphabet: each window is text
     assert len(np.unique(steps)) == 2
@@ -62,7 +64,7 @@ def test_masks_change_by_batch_and_epoch_and_repeat_by_seed():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("length", [2, 19, 20, 21, 80, 81, 97])
-def test_windows_in_order_hide_the_same_tokens_in_every_pass(length):
+def test_consecutive_windows_hide_the_same_tokens_in_every_pass(length):
     tokens = TOKENS[:length]
     batches = batch_windows(tokens, 20, CHARACTERS, 2, seed=3)
     ids, labels = epoch(batches)
@@ -89,7 +91,7 @@ def test_rates():
     assert (ids != 4).all() and ((ids != labels)[labels >= 0]).mean() > 0.9
 
 
-def test_special_tokens_are_never_asked_for():
+def test_special_tokens_are_never_labels():
     tokens = np.array([1, 2, 3, 4, 7, 1, 2, 3, 4, 8] * 5)
     for steps in (None, 3):
         ids, labels = epoch(
@@ -101,7 +103,7 @@ def test_special_tokens_are_never_asked_for():
 
 
 def test_a_mask_in_the_middle_of_the_vocabulary():
-    """As in a SentencePiece model that others have made."""
+    """SentencePiece models of other programs may have it there."""
 
     class Tokenizer(OwnTokenizer):
         mask_token_id = 8
@@ -134,7 +136,7 @@ def test_subwords():
         (dict(steps=1, window_length=2000), "has 1040 tokens: too few for a window of 2000"),
         (dict(mask_selection_rate=0), "mask_selection_rate=0.: expected a share"),
         (dict(mask_token_rate=1.2), "mask_token_rate=1.2.: expected a share, from 0 to 1"),
-        (dict(mask_token_rate=0.9, random_token_rate=0.2), "together they are at most 1"),
+        (dict(mask_token_rate=0.9, random_token_rate=0.2), "their sum is at most 1"),
     ],
 )
 def test_errors(options, message):

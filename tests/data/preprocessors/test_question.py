@@ -1,4 +1,4 @@
-"""Questions as rows of ids, answers as places in them and as characters again, for both kinds."""
+"""Questions as rows of ids, and answers as positions in them and as characters again."""
 
 import json
 
@@ -48,7 +48,7 @@ BOTH = pytest.mark.parametrize("make", [words, subwords])
 
 
 @pytest.mark.parametrize("room, stride", [(6, 2), (5, 0), (7, 3), (4, 30), (40, 3), (1, 0)])
-def test_windows_see_every_token_and_overlap(room, stride):
+def test_windows_cover_every_token_and_overlap(room, stride):
     for length in range(1, 40):
         windows = cut_windows(length, room, stride)
         seen = [set(range(first, first + count)) for first, count in windows]
@@ -58,27 +58,27 @@ def test_windows_see_every_token_and_overlap(room, stride):
 
 
 @BOTH
-def test_tokens_are_characters_of_the_context_as_it_is(make):
+def test_tokens_are_spans_of_the_unchanged_context(make):
     encoded = make().encode(ASKED.question, CONTEXT)
     texts = [CONTEXT[start:end] for start, end in encoded.spans]
-    kept = "".join(texts)
-    assert kept == CONTEXT.replace(" ", "")  # in order, and nothing twice
+    joined = "".join(texts)
+    assert joined == CONTEXT.replace(" ", "")  # in order, and nothing twice
     (window,) = encoded.windows
     assert len(texts) == window.count and "naïve" in texts and "dog" in texts
     inputs = window.inputs
     assert {len(x) for x in inputs.values()} == {len(window.tokens)}
-    here = slice(window.begin, window.begin + window.count)
+    context = slice(window.begin, window.begin + window.count)
     assert (inputs["segment_ids"][: window.begin] == 0).all()
     assert (inputs["segment_ids"][window.begin :] == 1).all()
     if make is words:
-        assert window.tokens[here] == tuple(texts)
+        assert window.tokens[context] == tuple(texts)
         assert window.tokens[0] == "<cls>" and window.tokens[window.begin - 1] == "<sep>"
 
 
 @BOTH
 @pytest.mark.parametrize("length", [30, 96])
 def test_answers_come_back(make, length):
-    """Each span of whole tokens is found in the windows that hold it, and in no other."""
+    """Search each span of whole tokens in the windows with it, and only there."""
     options = {"maximum_question": 8, "stride": 4}
     preprocessor = make(maximum_length=length, **options)
     encoded = preprocessor.encode(ASKED.question, CONTEXT)
@@ -100,7 +100,7 @@ def test_answers_come_back(make, length):
                     assert (best.start, best.end, best.score) == (start, end, 10.0)
 
 
-def test_an_answer_within_a_word_is_that_word():
+def test_answer_within_a_word_touches_the_word():
     encoded = words().encode(ASKED.question, CONTEXT)
     first, last = locate_answer(encoded.spans, ka.data.Answer("U.S.", CONTEXT.index("U.S.")))
     start, end = encoded.spans[first, 0], encoded.spans[last, 1]
@@ -143,26 +143,26 @@ def test_the_search_by_definition(no_answer):
         assert np.exp(total) == pytest.approx(np.exp(scores).sum())
 
 
-def test_which_words_are_in_the_other_text():
+def test_exact_match_marks_words_of_the_other_text():
     (window,) = words().encode("Which DOGS barked at 3.5 of the US?", CONTEXT).windows
-    found = dict(zip(window.tokens, window.inputs["exact_match"].tolist(), strict=True))
+    matches = dict(zip(window.tokens, window.inputs["exact_match"].tolist(), strict=True))
     right = {"DOGS": 0, "barked": 1, "barks": 1, "at": 2, "3.5": 2, "the": 2, "The": 2, "<cls>": 0}
-    assert {word: found[word] for word in right} == right
+    assert {word: matches[word] for word in right} == right
 
 
 @BOTH
-def test_batches_are_what_the_preprocessor_gives(make):
+def test_batches_equal_the_output_of_the_preprocessor(make):
     preprocessor = make(maximum_length=30, maximum_question=8, stride=4)
     windows = preprocessor.encode(ASKED.question, CONTEXT).windows
-    places = [(k + 1, k + 2) for k in range(len(windows))]
-    batches = ka.data.batches(list(zip(windows, places, strict=True)), preprocessor, 2, edges=(64,))
+    spans = [(k + 1, k + 2) for k in range(len(windows))]
+    batches = ka.data.batches(list(zip(windows, spans, strict=True)), preprocessor, 2, edges=(64,))
     inputs, labels = zip(*batches.as_numpy_iterator(), strict=True)
     whole = preprocessor.stack(windows)
     assert set(whole) == set(inputs[0]) and len(batches) == -(-len(windows) // 2)
     for name, expected in whole.items():
-        found = np.concatenate([x[name] for x in inputs])
-        np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(np.concatenate(labels), places)
+        actual = np.concatenate([x[name] for x in inputs])
+        np.testing.assert_array_equal(actual, expected)
+    np.testing.assert_array_equal(np.concatenate(labels), spans)
     assert preprocessor([(ASKED.question, CONTEXT)])["token_ids"].shape == (len(windows), 30)
 
 
@@ -179,7 +179,7 @@ def test_a_batch_sees_the_spelling():
 
 
 @BOTH
-def test_it_is_saved(make, tmp_path):
+def test_preprocessor_is_saved(make, tmp_path):
     preprocessor = make(maximum_length=50, maximum_question=9, maximum_answer=7, stride=3)
     preprocessor.save(tmp_path)
     again = type(preprocessor).load(tmp_path)
@@ -204,7 +204,7 @@ def test_encode_refuses_empty_texts_and_invalid_limits(make, pair, options, mess
         make(**options).encode(*pair)
 
 
-def test_a_row_that_does_not_fit():
+def test_invalid_rows_and_vocabularies_are_errors():
     with pytest.raises(ValueError, match="has 31 tokens, more than sequence_length=9"):
         words()([(ASKED.question, CONTEXT)], sequence_length=9)
     with pytest.raises(ValueError, match="have <cls> and <sep> at the ids 2 and 3"):

@@ -35,7 +35,7 @@ def test_language_model():
     preprocessor = SequencePreprocessor(ENGLISH)
     assert [row.tolist() for row in preprocessor(["xy", "z"])] == [[4, 5], [6]]
     assert preprocessor.texts([[4, 5, 6]]) == ["xyz"]
-    with pytest.raises(ValueError, match="has no source: it is one of a language model"):
+    with pytest.raises(ValueError, match="A language model has no source"):
         preprocessor.source_ids(["x"])
     with pytest.raises(ValueError, match="sequence_length=4: a language model's prompts are not"):
         preprocessor(["x"], sequence_length=4)
@@ -83,7 +83,7 @@ def test_needs_no_tensorflow(tmp_path, monkeypatch):
 
 def test_errors(tmp_path):
     preprocessor = SequencePreprocessor(ENGLISH, GERMAN)
-    with pytest.raises(ValueError, match="'ab' is one text, expected a list of texts"):
+    with pytest.raises(ValueError, match="'ab' is one text, expected a list of str"):
         preprocessor("ab")
     with pytest.raises(ValueError, match="has 3 tokens, more than sequence_length=2"):
         preprocessor(["ab"], sequence_length=2)

@@ -1,4 +1,4 @@
-"""Sounds with the texts that are written of them: ids, batches, translations, numbers."""
+"""Sounds and their target texts: ids, batches, translations, numbers."""
 
 import dataclasses
 
@@ -20,7 +20,7 @@ def record(length, text, translation=None):
     return ka.data.Recording(random.normal(size=length), text, None, translation)
 
 
-def test_batches_hold_what_is_written_and_what_is_heard():
+def test_batches_have_translations_and_transcripts():
     recordings = [record(30, "one", "eins"), record(10, "two"), record(20, "a", "zwei")]
     preprocessor = make(["one two eins zwei a"], sampling_rate=100)
     seen = {}
@@ -45,11 +45,11 @@ def test_batches_hold_what_is_written_and_what_is_heard():
     assert labels.shape == inputs["target_ids"].shape
 
 
-def test_is_written_and_read(tmp_path):
+def test_tokenizer_is_written_and_read(tmp_path):
     preprocessor = make(["eins"], num_features=5)
     preprocessor.save(tmp_path)
     assert ka.data.SpeechTextPreprocessor.load(tmp_path, num_features=5) == preprocessor
-    with pytest.raises(ValueError, match="SpeechTextPreprocessor takes sampling_rate="):
+    with pytest.raises(ValueError, match="SpeechTextPreprocessor: give either sampling_rate="):
         make(["eins"])
 
 
@@ -57,13 +57,13 @@ def test_a_table_has_translations_in_its_fourth_column(tmp_path):
     soundfile.write(tmp_path / "a.wav", random.normal(size=900, scale=0.1), 8000)
     table = tmp_path / "train.tsv"
     table.write_text("a.wav\tone\tanna\teins \na.wav\ttwo\t\tzwei\na.wav\tthree\n", "utf-8")
-    found = [recording[1:] for recording in ka.data.from_recordings(test=table).test]
-    assert found == [("one", "anna", "eins"), ("two", None, "zwei"), ("three", None, None)]
+    rows = [recording[1:] for recording in ka.data.from_recordings(test=table).test]
+    assert rows == [("one", "anna", "eins"), ("two", None, "zwei"), ("three", None, None)]
 
 
 def test_digits_become_numbers_in_words():
     name = make_number_namer("de")
     assert name("seven two") == "zweiundsiebzig" and name("zero zero five") == "fünf"
     assert make_number_namer("fr")("eight zero") == "quatre-vingts"
-    with pytest.raises(ValueError, match="language='xx': num2words knows no such language"):
+    with pytest.raises(ValueError, match="language='xx': expected a language of num2words"):
         make_number_namer("xx")

@@ -39,7 +39,7 @@ def test_long_words_keep_their_beginning_and_end(length, seen):
     assert [preprocessor.characters.entries[i] for i in ids] == list(seen)
 
 
-def test_words_alone(preprocessor):
+def test_model_may_read_only_words(preprocessor):
     words = TaggerPreprocessor(preprocessor.tokenizer, ["A", "B"])
     assert words([["cat", "the", "x"]]).tolist() == [[3, 2, 1]]
     assert words([["cat"]], sequence_length=3).tolist() == [[3, 0, 0]]

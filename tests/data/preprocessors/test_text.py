@@ -37,14 +37,14 @@ def test_saved_with_the_model(tmp_path, preprocessor):
     assert TextPreprocessor.load(tmp_path) == preprocessor
 
 
-def test_a_pattern_of_ones_own_is_saved(tmp_path):
+def test_word_pattern_is_saved(tmp_path):
     train = [Text("a-b c", "x")]
     preprocessor = TextPreprocessor.build(train, pattern="[a-z]")
     assert preprocessor.tokenizer.entries[2:] == ("a", "b", "c")
     preprocessor.save(tmp_path)
     assert TextPreprocessor.load(tmp_path).split("A-b") == ["b"]
     for wrong in ("(a)b", "[a", "a*"):
-        with pytest.raises(ValueError, match=r"pattern=.*no capturing group.*\(\?:"):
+        with pytest.raises(ValueError, match=r"pattern=.*without capturing group.*\(\?:"):
             TextPreprocessor.build(train, pattern=wrong)
         manifest = {"preprocessing": preprocessor.config() | {"split": wrong}}
         (tmp_path / "manifest.json").write_text(json.dumps(manifest))

@@ -1,4 +1,4 @@
-"""Pictures with squares and their boxes, and files of them as COCO and Pascal VOC have them."""
+"""Pictures with squares and their boxes, and their files for COCO and Pascal VOC."""
 
 import json
 
@@ -11,7 +11,7 @@ HEIGHT, WIDTH, LABELS = 24, 32, ("dark", "light")
 
 
 def draw(count, seed):
-    """A list of `BoxedImage`: one or two squares on grey, dark or light."""
+    """Return a list of `BoxedImage`: one or two squares on grey, dark or light."""
     generator = np.random.default_rng(seed)
     examples = []
     for k in range(count):
@@ -28,7 +28,7 @@ def draw(count, seed):
 
 
 def write_coco(folder, examples, name="annotations.json"):
-    """Writes pictures and a JSON file, whose ids are not 0, 1, ..."""
+    """Write pictures and a JSON file, whose ids are not 0, 1, ..."""
     folder.mkdir(parents=True, exist_ok=True)
     content = {
         "images": [],
@@ -55,7 +55,7 @@ def write_coco(folder, examples, name="annotations.json"):
 
 
 def write_voc(folder, examples):
-    """Writes the folders of Pascal VOC."""
+    """Write the folders of Pascal VOC."""
     for name in ("Annotations", "JPEGImages", "ImageSets/Main"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     for k, example in enumerate(examples):

@@ -1,4 +1,4 @@
-"""Pictures with boxes: checked, converted, and made batches of."""
+"""Pictures with boxes: checked, converted, and in batches."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import keras_attention as ka
 from tests.data.readers.detection_files import HEIGHT, LABELS, WIDTH, draw
 
 
-def test_boxes_are_cut_at_the_edges_and_those_without_area_left_out():
+def test_boxes_are_clipped_and_dropped_without_area():
     image = np.zeros((10, 20, 3), "uint8")
     boxes = [(-5, -5, 5, 5), (15, 5, 30, 30), (3, 3, 3, 8), (30, 0, 40, 5)]
     example = ka.data.BoxedImage(image, boxes, list("abcd"))
@@ -48,11 +48,11 @@ def test_the_formats_of_keras(bounding_box_format, box):
 )
 def test_errors_name_the_picture(settings, match):
     settings = {"image": np.zeros((5, 5, 3), "uint8"), "name": "blood", **settings}
-    with pytest.raises(ValueError, match=f"The picture blood.*{match}"):
+    with pytest.raises(ValueError, match=f"The image blood.*{match}"):
         ka.data.BoxedImage.collect([ka.data.BoxedImage(**settings)])
 
 
-def test_labels_that_are_given_have_to_be_all():
+def test_passed_labels_must_include_all():
     with pytest.raises(ValueError, match="'light' is not among labels: dark"):
         ka.data.BoxedImage.collect(draw(9, 0), labels=["dark"])
 
@@ -77,7 +77,7 @@ def test_batches_hold_shares_of_the_sides_and_no_crowds():
 
 
 @pytest.mark.slow
-def test_orders_and_changes_are_the_same_for_a_seed_and_others_in_every_epoch():
+def test_order_and_augmentation_repeat_by_seed_and_change_by_epoch():
     preprocessor = ka.data.DetectionPreprocessor(LABELS, (12, 16))
 
     def make(seed):
@@ -107,19 +107,23 @@ def test_pictures_come_as_files_bytes_and_arrays(tmp_path):
     image = draw(1, 0)[0].image
     keras.utils.save_img(tmp_path / "a.png", image, scale=False)
     preprocessor = ka.data.DetectionPreprocessor(LABELS, (12, 16))
-    given = [tmp_path / "a.png", (tmp_path / "a.png").read_bytes(), image, image / 255]
-    found = preprocessor(given)
-    assert found.shape == (4, 12, 16, 3)
-    np.testing.assert_allclose(found, np.repeat(found[:1], 4, axis=0), atol=1e-6)
+    pictures = [tmp_path / "a.png", (tmp_path / "a.png").read_bytes(), image, image / 255]
+    outputs = preprocessor(pictures)
+    assert outputs.shape == (4, 12, 16, 3)
+    np.testing.assert_allclose(outputs, np.repeat(outputs[:1], 4, axis=0), atol=1e-6)
     assert preprocessor.read(image)[1] == (HEIGHT, WIDTH)
-    for wrong, match in (("b.png", "no file b.png"), (b"no", "no picture"), (image[..., 0], "sha")):
+    for wrong, match in (
+        ("b.png", "file b.png is missing"),
+        (b"no", "not an image"),
+        (image[..., 0], "sha"),
+    ):
         with pytest.raises(ValueError, match=match):
             preprocessor([wrong])
-    with pytest.raises(ValueError, match="whole pictures"):
+    with pytest.raises(ValueError, match="whole images"):
         ka.data.DetectionPreprocessor(LABELS, 8, resizing=ka.data.Resizing(size=16))
 
 
-def test_a_label_that_the_model_does_not_know():
+def test_unknown_label_is_an_error():
     preprocessor = ka.data.DetectionPreprocessor(["dark"], (12, 16))
-    with pytest.raises(ValueError, match="'light' is none of the model's"):
+    with pytest.raises(ValueError, match="'light' is not among the labels"):
         ka.data.batches(draw(9, 0), preprocessor)

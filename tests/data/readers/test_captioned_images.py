@@ -65,14 +65,14 @@ def test_captions_of_coco_in_a_folder(pictures):
 )
 def test_captions_of_tables(pictures, name, lines):
     (pictures / name).write_text(lines)
-    found = ka.data.from_captions(train=pictures / name, dev_fraction=0).train
-    assert [example.texts for example in found] == [("a dark night", "night"), ("day",)]
+    examples = ka.data.from_captions(train=pictures / name, dev_fraction=0).train
+    assert [example.texts for example in examples] == [("a dark night", "night"), ("day",)]
     (pictures / "there").mkdir()
-    with pytest.raises(ValueError, match="there is no picture .*there/night.png.*images="):
+    with pytest.raises(ValueError, match="the image .*there/night.png is missing.*images="):
         ka.data.from_captions(train=pictures / name, images=pictures / "there")
-    with pytest.raises(ValueError, match="no column 'x'.*with text_column=:"):
+    with pytest.raises(ValueError, match="no column 'x'.*with text_column="):
         ka.data.from_captions(train=pictures / name, text_column="x")
-    with pytest.raises(ValueError, match="no column 'x'.*Say which it is, with image_column=:"):
+    with pytest.raises(ValueError, match="no column 'x'.*Choose with image_column="):
         ka.data.from_captions(train=pictures / name, image_column="x")
 
 
@@ -82,12 +82,15 @@ def test_captions_of_tables(pictures, name, lines):
         ({"annotations": [{"image_id": 3, "caption": "x"}]}, r"image_id is 3: .*an id of images"),
         ({"annotations": [{"image_id": 1, "caption": " "}]}, r"caption is ' ': expected a text"),
         ({"annotations": [{"image_id": 1}]}, r"annotations\[0\].caption is not there: .*a string"),
-        ({"annotations": []}, "holds no caption"),
+        ({"annotations": []}, "has no caption"),
         (
             {"images": [{"id": 1, "file_name": "night.png"}, {"id": 1, "file_name": "day.png"}]},
             r"images\[1\].id is 1: expected another one, as images\[0\] has this",
         ),
-        ({"images": [{"id": 1, "file_name": "gone.png"}]}, "the picture 'gone.png' is in none of"),
+        (
+            {"images": [{"id": 1, "file_name": "gone.png"}]},
+            "'gone.png' is not in any of",
+        ),
     ],
 )
 def test_broken_files_are_named(pictures, changes, message):
@@ -95,10 +98,10 @@ def test_broken_files_are_named(pictures, changes, message):
         ka.data.from_captions(test=write_coco(pictures, **changes))
 
 
-def test_texts_that_are_none():
+def test_invalid_captions_are_errors():
     with pytest.raises(ValueError, match="none of them empty"):
         ka.data.CaptionedImage.collect([(NIGHT, ("night", " "))])
-    with pytest.raises(ValueError, match="captions.txt is no file of captions"):
+    with pytest.raises(ValueError, match="captions.txt is not a file of captions"):
         ka.data.from_captions(train="captions.txt")
     with pytest.raises(ValueError, match="There is no example"):
         ka.data.batches([], None)
@@ -116,12 +119,12 @@ def test_every_text_of_a_picture_is_in_an_epoch():
         for inputs, labels in batches:
             assert inputs["target_ids"].shape[1] == 4
             ids, labels = np.asarray(inputs["target_ids"]), np.asarray(labels)
-            for image, given, following in zip(
+            for image, target_ids, following in zip(
                 np.asarray(inputs["images"]), ids, labels, strict=True
             ):
                 count = int((following >= 0).sum())
-                np.testing.assert_array_equal(given[1:count], following[: count - 1])
-                assert given[0] == 2 and following[count - 1] == 3
+                np.testing.assert_array_equal(target_ids[1:count], following[: count - 1])
+                assert target_ids[0] == 2 and following[count - 1] == 3
                 (text,) = preprocessor.texts([following[:count]])
                 assert image.min() == image.max() == (text == "day")
                 seen.append(text)
@@ -144,11 +147,11 @@ def test_objects_become_text_and_come_back():
         example = make_boxes(boxes, labels)
         for seed in (None, 3):
             text = ka.data.describe_objects(example, bins, seed=seed)
-            found = ka.data.find_objects(text, (40, 60), ("a", "b", "red cell"), bins)
+            objects = ka.data.find_objects(text, (40, 60), ("a", "b", "red cell"), bins)
             expected = sorted(zip(labels, boxes, strict=True), key=lambda x: (x[0], x[1]))
-            found = sorted(((x, box) for x, _, box in found), key=lambda x: (x[0], x[1]))
-            assert [x for x, _ in found] == [x for x, _ in expected]
-            for (_, one), (_, other) in zip(found, expected, strict=True):
+            objects = sorted(((x, box) for x, _, box in objects), key=lambda x: (x[0], x[1]))
+            assert [x for x, _ in objects] == [x for x, _ in expected]
+            for (_, one), (_, other) in zip(objects, expected, strict=True):
                 np.testing.assert_allclose(one, other, atol=0.51 * 60 / (bins - 1))
 
 
@@ -160,7 +163,7 @@ def test_orders_and_crowds():
     texts = {ka.data.describe_objects(example, seed=seed) for seed in range(9)}
     assert len(texts) == 2 and all("c" not in text for text in texts)
     assert ka.data.describe_objects(make_boxes([], [])) == ""
-    with pytest.raises(ValueError, match="reads as a place"):
+    with pytest.raises(ValueError, match="looks like a position"):
         ka.data.describe_objects(make_boxes([(0, 0, 9, 9)], ["<7>"]))
     boxes = ka.data.BoxedImage.collect([example] * 9, test=[example] * 9)
     data = ka.data.caption_objects(boxes)
@@ -189,7 +192,7 @@ def test_find_objects_skips_malformed_boxes_and_unknown_labels(text):
         assert ("a", 1.0, (0.0, 0.0, 60.0, 40.0)) in ka.data.find_objects(joined, (40, 60), ("a",))
 
 
-def test_classes_that_a_text_cannot_tell_apart():
+def test_classes_with_equal_words_are_errors():
     boxes = [make_boxes([(0, 0, 9, 9), (9, 9, 20, 20)], ["red cell", "red_cell"])] * 2
     with pytest.raises(ValueError, match="'red cell' and 'red_cell' are both written red_cell"):
         ka.data.describe_objects(boxes[0])

@@ -43,7 +43,7 @@ def test_treebanks_are_read(tmp_path):
     assert ka.data.read_bracketed_trees(zipped) == data.test
 
 
-def test_trees_without_words_go():
+def test_trees_without_words_are_dropped():
     assert parse("(S (NP (-NONE- *))) (S (NN a))") == parse("(S (NN a))")
     assert str(parse("(NN a)")[0]) == "(TOP (NN a))"
 
@@ -64,18 +64,18 @@ def test_lines_in_a_tree_may_begin_at_the_edge():
         ),
         (
             "(S (NN a))\n(S\n (NN b)\n(S (NN c))\n(S (NN d))",
-            "line 2: .* is not closed, 1 brackets .*; perhaps .* before line 4, which begins with",
+            "line 2: .* is not closed, 1 brackets .*. Perhaps .* before line 4, which begins with",
         ),
-        ("(S (NN a)))", r"line 1: '\)' stands outside"),
-        ("(S (NN a))\nword", "line 2: 'word' stands outside"),
+        ("(S (NN a)))", r"line 1: '\)' is outside"),
+        ("(S (NN a))\nword", "line 2: 'word' is outside"),
         ("(S (NN a b))", r"line 1: \(NN a b\) is neither a constituent"),
         ("(S (NN a) b)", r"line 1: \(S \(NN a\) b\) is neither"),
         ("(S (NP))", r"line 1: \(NP\) is neither"),
         ("()", r"line 1: \(\) is neither"),
-        ("\n" + "(S " * 300, "line 2: more than 200 brackets"),
+        ("\n" + "(S " * 300, "line 2: more than 200 nested brackets"),
     ],
 )
-def test_brackets_that_are_no_trees(text, message, tmp_path):
+def test_brackets_without_a_tree_are_errors(text, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         parse(text)
     (tmp_path / "a.mrg").write_text(text)
@@ -83,11 +83,11 @@ def test_brackets_that_are_no_trees(text, message, tmp_path):
         ka.data.read_bracketed_trees(tmp_path / "a.mrg")
 
 
-def test_files_without_trees(tmp_path):
+def test_files_without_trees_are_errors(tmp_path):
     (tmp_path / "a.mrg").write_text("\n")
-    with pytest.raises(ValueError, match="a.mrg: it holds no tree"):
+    with pytest.raises(ValueError, match="a.mrg: .* found no tree"):
         ka.data.read_bracketed_trees(tmp_path / "a.mrg")
-    with pytest.raises(ValueError, match="'cat' is no constituent"):
+    with pytest.raises(ValueError, match="'cat' is not a constituent"):
         ka.data.ConstituencyTree.collect(["cat"])
 
 
@@ -109,10 +109,10 @@ def test_labels_are_a_tree_and_back():
         (["DT", "NN"], "label 0, the tag 'DT', has no bracket"),
         (["(S", "(NP", ")", "DT", "NN", ")"], "label 2 closes no word"),
         ([")"], "label 0 closes nothing"),
-        (["(S", "DT", "NN", ")", "(S"], "label 4, '.S', stands behind the end"),
+        (["(S", "DT", "NN", ")", "(S"], "label 4, '.S', is after the end"),
     ],
 )
-def test_labels_that_are_no_tree(names, message):
+def test_labels_without_a_tree_are_errors(names, message):
     with pytest.raises(ValueError, match=message):
         ka.data.build_tree(names, ("The", "cat"))
 
@@ -142,12 +142,12 @@ def test_batches_hold_the_labels_of_their_words():
             assert ("character_ids" in inputs) == characters
             for row in range(len(following)):
                 words = [preprocessor.tokenizer.entries[i] for i in inputs["token_ids"][row] if i]
-                given = inputs["target_ids"][row].numpy()
-                wanted = following[row].numpy()
-                number = (given > 0).sum()
-                assert (wanted[number:] == -1).all() and wanted[number - 1] == 2
-                assert (given[1:number] == wanted[: number - 1]).all() and given[0] == 1
-                assert decode_tree(wanted, preprocessor.labels, tuple(words)) in trees
+                target_ids = inputs["target_ids"][row].numpy()
+                next_ids = following[row].numpy()
+                number = (target_ids > 0).sum()
+                assert (next_ids[number:] == -1).all() and next_ids[number - 1] == 2
+                assert (target_ids[1:number] == next_ids[: number - 1]).all() and target_ids[0] == 1
+                assert decode_tree(next_ids, preprocessor.labels, tuple(words)) in trees
                 seen += 1
         assert seen == len(trees)
 
@@ -164,7 +164,7 @@ def test_the_treebank_sample(data_root):
 
 
 def test_a_deep_tree_is_written_and_read():
-    """Deeper than Python calls; and brackets in words are no brackets of the tree."""
+    """Write a tree deeper than Python's stack, with brackets in words."""
     names = [*["(S"] * 3000, "SYM", *[")"] * 3000]
     tree = ka.data.build_tree(names, ["(:"])
     assert ka.data.linearize_tree(tree) == names

@@ -48,10 +48,10 @@ def test_errors_of_folders(tmp_path):
     with pytest.raises(ValueError, match=r"holds no text file: expected names .* \.txt\.gz\.$"):
         ka.data.from_plain_text(tmp_path)
     (tmp_path / "book.pdf").write_bytes(b"%PDF")
-    with pytest.raises(ValueError, match=r"or \.txt\.gz; it has book\.pdf, for example\.$"):
+    with pytest.raises(ValueError, match=r"or \.txt\.gz, found book\.pdf, for example\.$"):
         ka.data.from_plain_text(tmp_path)
     (tmp_path / "a.txt").write_text("\n \n")
-    with pytest.raises(ValueError, match=rf"{tmp_path.name} holds no text\.$"):
+    with pytest.raises(ValueError, match=rf"{tmp_path.name} contains only spaces"):
         ka.data.from_plain_text(tmp_path)
 
 
@@ -59,7 +59,7 @@ def test_errors_of_plain_text(tmp_path):
     with pytest.raises(ValueError, match="No file given"):
         ka.data.from_plain_text()
     (tmp_path / "empty.txt").write_text("\n ")
-    with pytest.raises(ValueError, match="empty.txt holds no text"):
+    with pytest.raises(ValueError, match="empty.txt contains only spaces"):
         ka.data.from_plain_text(tmp_path / "empty.txt")
     with pytest.raises(ValueError, match="dev_fraction=1: expected a number from 0 to below 1"):
         ka.data.from_plain_text(__file__, dev_fraction=1)
@@ -67,7 +67,7 @@ def test_errors_of_plain_text(tmp_path):
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("length", [2, 11, 12, 13, 23, 24, 25])
-def test_windows_in_order_ask_for_every_token_once(length):
+def test_every_token_is_a_label_once_in_consecutive_windows(length):
     tokens = np.arange(1, length + 1)
     batches = batch_windows(tokens, window_length=4, batch_size=2)
     ids = np.concatenate([np.asarray(x) for x, _ in batches]).reshape(-1)
@@ -116,7 +116,7 @@ def test_errors_of_windows():
 
 
 def test_shakespeare(data_root):
-    """The split and the vocabulary of nanoGPT: the last tenth, and 65 characters."""
+    """Split as nanoGPT: the last tenth is dev, and there are 65 characters."""
     data = ka.data.from_plain_text(data_root / "lm-tiny-shakespeare" / "input.txt")
     assert len(data.train) == 1_003_854 and len(data.dev) == 111_540
     characters = Characters.build([data.train])
@@ -125,7 +125,7 @@ def test_shakespeare(data_root):
 
 
 @pytest.mark.parametrize("length", [25, 26, 36, 37])
-def test_rows_go_on_from_batch_to_batch(length):
+def test_rows_continue_in_the_next_batch(length):
     text = np.random.default_rng(0).integers(1, 9, size=length)
     tokens, following = ka.data.contiguous_segments(text, batch_size=3, segment_length=4)
     count = (length - 1) // 12
@@ -146,6 +146,6 @@ def test_rows_go_on_from_batch_to_batch(length):
         ((np.ones(30), 3, 1.5), "segment_length=1.5"),
     ],
 )
-def test_refuses(arguments, message):
+def test_invalid_segments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         ka.data.contiguous_segments(*arguments)

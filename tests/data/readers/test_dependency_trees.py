@@ -31,14 +31,14 @@ def test_files_are_read(tmp_path):
 @pytest.mark.parametrize(
     "heads, reason",
     [
-        ((0, 1, 5), "the head 5 is none of 0 to 3"),
+        ((0, 1, 5), "the head 5 is not one of 0 to 3"),
         ((0, 0, 1), "2 words have the head 0"),
         ((2, 3, 1), "0 words have the head 0"),
         ((0, 2, 2), "the heads of word 2 go round in a circle"),
         ((3, 0, 1), "the heads of word 1 go round in a circle"),
     ],
 )
-def test_heads_that_are_no_tree(heads, reason, tmp_path):
+def test_heads_without_a_tree_are_errors(heads, reason, tmp_path):
     assert explain_no_tree(heads).startswith(reason)
     path = write(tmp_path / "a.conllu", RAN, CAT._replace(heads=heads))
     with pytest.raises(ValueError, match=f"a.conllu: sentence 2, 'The cat sat': {reason}"):

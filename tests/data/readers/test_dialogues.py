@@ -30,10 +30,10 @@ def test_files_are_read(tmp_path):
 
 
 def test_messages_are_read(tmp_path):
-    """The form of chats in many data sets; what neither side says is left out."""
+    """Many data sets of chats have this form. Only messages of both speakers are turns."""
     roles = ("system", "user", "assistant", "tool", "user", "assistant")
-    said = ("Be kind.", "Hi!", "Hello.", "3", "How are you?", "Fine.")
-    messages = [{"role": r, "content": c} for r, c in zip(roles, said, strict=True)]
+    contents = ("Be kind.", "Hi!", "Hello.", "3", "How are you?", "Fine.")
+    messages = [{"role": r, "content": c} for r, c in zip(roles, contents, strict=True)]
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps({"id": 1, "messages": messages}) + "\n")
     assert holds_dialogues(path)
@@ -61,16 +61,16 @@ def test_turn_separators_are_removed_from_utterances():
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("{", ":1: no JSON"),
+        ("{", ":1: not JSON"),
         ('{"turns": "a"}', ":1: expected an object with turns"),
-        ('{"turns": null, "messages": 3}', ":1: .* or messages, a list of objects"),
-        ('{"messages": ["a"]}', ":1: messages has 'a': expected an object with a role and"),
+        ('{"turns": null, "messages": 3}', ":1: .* or messages with role and content"),
+        ('{"messages": ["a"]}', ":1: messages has 'a': expected an object with role and"),
         ('{"messages": [{"content": "a"}]}', ":1: messages has an object: expected an object"),
         ('{"messages": [{"role": "user", "content": null}]}', ":1: messages has an object: expect"),
-        ('{"messages": [{"role": "user", "content": "a"}]}', ":1: .* expected two turns"),
-        ('{"turns": ["a"]}', r":1: .'a'. is no dialogue: expected two turns"),
-        ('{"turns": ["a", " "]}', ":1: .* none of them empty"),
-        ('{"turns": ["a", 3]}', ":1: .* is no dialogue: expected a list of its turns"),
+        ('{"messages": [{"role": "user", "content": "a"}]}', ":1: .* expected two or more turns"),
+        ('{"turns": ["a"]}', r":1: .'a'. is not a dialogue: expected two or more turns"),
+        ('{"turns": ["a", " "]}', ":1: .* with text in each"),
+        ('{"turns": ["a", 3]}', ":1: .* is not a dialogue: expected a list of its turns"),
         ("", "holds no dialogue"),
     ],
 )
@@ -98,12 +98,12 @@ def test_broken_yaml(text, message, tmp_path):
 
 
 def test_other_files(tmp_path):
-    with pytest.raises(ValueError, match="a.txt is no file of dialogues"):
+    with pytest.raises(ValueError, match="a.txt is not a file of dialogues"):
         ka.data.read_dialogues(tmp_path / "a.txt")
     with pytest.raises(ValueError, match="No Dialogue given"):
         ka.data.Dialogue.collect()
 
 
-def test_the_data_of_people(data_root):
+def test_examples_of_a_real_data_set(data_root):
     dev = ka.data.read_dialogues(data_root / "dialogue-self-dialogue" / "dev.jsonl.gz")
     assert (len(dev), sum(map(len, dev))) == (1146, 17786)

@@ -1,4 +1,4 @@
-"""Text files in other encodings than UTF-8: read as they say, or refused with what to say."""
+"""Text files in other encodings than UTF-8, and errors that suggest an encoding."""
 
 import gzip
 
@@ -21,13 +21,13 @@ READERS = {
 
 @pytest.mark.parametrize("encoding", ["utf-8", "UTF8", "utf-8-sig", "cp1252", "utf-16", "latin-1"])
 @pytest.mark.parametrize("name", READERS)
-def test_the_same_from_every_encoding(tmp_path, name, encoding):
+def test_examples_do_not_depend_on_the_encoding(tmp_path, name, encoding):
     read, file, text, part = READERS[name]
     (tmp_path / file).write_bytes(text.encode("utf-8"))
     expected = getattr(read(**{part: tmp_path / file}), part)
     (tmp_path / file).write_bytes(text.encode(encoding))
-    found = getattr(read(**{part: tmp_path / file}, encoding=encoding), part)
-    assert found == expected and "Größe" in str(found)
+    examples = getattr(read(**{part: tmp_path / file}, encoding=encoding), part)
+    assert examples == expected and "Größe" in str(examples)
 
 
 def test_aligned_files_and_folders(tmp_path):
@@ -38,14 +38,14 @@ def test_aligned_files_and_folders(tmp_path):
     (tmp_path / "test.de.gz").write_bytes(gzip.compress("Größe\n".encode("latin-1")))
     aligned = (tmp_path / "test.de.gz", tmp_path / "test.en")
     assert ka.data.from_pair_files(test=aligned, encoding="latin-1").test == [("Größe", "Größe")]
-    found = ka.data.from_text_files(test=tmp_path, encoding="latin-1").test
-    assert found == [("Größe", "good")]
-    found = ka.data.from_plain_text(test=tmp_path, encoding="latin-1").test
-    assert found == "Größe\n\nGröße\n"
+    texts = ka.data.from_text_files(test=tmp_path, encoding="latin-1").test
+    assert texts == [("Größe", "good")]
+    texts = ka.data.from_plain_text(test=tmp_path, encoding="latin-1").test
+    assert texts == "Größe\n\nGröße\n"
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_the_byte_that_is_no_utf_8_is_named(tmp_path, name):
+def test_error_names_the_byte_that_is_not_utf_8(tmp_path, name):
     read, file, text, part = READERS[name]
     content = text.encode("cp1252")
     (tmp_path / file).write_bytes(content)
@@ -71,16 +71,16 @@ def test_the_byte_that_is_no_utf_8_is_named(tmp_path, name):
         (
             b"a\nb\xf6",
             "ascii",
-            r"a.txt:2: not ascii: byte 0xf6 .* another encoding: encoding='utf-8'",
+            r"a.txt:2: not ascii: byte 0xf6 .* such as encoding='utf-8'",
         ),
         (b"a\x00b", "utf-16", r"a.txt:1: not utf-16: byte 0x62 at position 2"),
-        (b"a", "utf-9", r"encoding='utf-9': Python knows no such encoding of text\. Common ones"),
-        (b"a", "hex", "encoding='hex': Python knows no such encoding of text"),
-        (b"a", "", "encoding='': Python knows no such"),
-        (b"a", None, "encoding=None: Python knows no such"),
+        (b"a", "utf-9", r"encoding='utf-9': expected an encoding of text that Python has"),
+        (b"a", "hex", "encoding='hex': expected an encoding of text"),
+        (b"a", "", "encoding='': expected an encoding of text"),
+        (b"a", None, "encoding=None: expected an encoding of text"),
     ],
 )
-def test_encodings_that_do_not_fit(tmp_path, content, encoding, message):
+def test_wrong_encodings_are_errors(tmp_path, content, encoding, message):
     (tmp_path / "a.txt").write_bytes(content)
     with pytest.raises(ValueError, match=message):
         ka.data.from_plain_text(tmp_path / "a.txt", encoding=encoding)

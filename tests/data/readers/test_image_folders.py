@@ -1,4 +1,4 @@
-"""Pictures in class folders: what is read, how it is resized and split, and what is refused."""
+"""Pictures in class folders: read, resized, split, and refused."""
 
 import keras
 import numpy as np
@@ -13,14 +13,14 @@ random = np.random.default_rng(0)
 
 
 def save(path, picture):
-    """A picture (H, W, C), 0 to 255, in the format that its name says."""
+    """Save a picture (H, W, C), 0 to 255, in the format of its suffix."""
     path.parent.mkdir(parents=True, exist_ok=True)
     keras.utils.save_img(path, picture, scale=False)
     return path
 
 
 def make_folder(folder, counts, size=(6, 8), channels=3):
-    """Pictures of one value: 100 for each class, and their number in it."""
+    """Save pictures of one value: 100 for each class, plus their number in it."""
     for c, (name, count) in enumerate(counts.items()):
         for k in range(count):
             save(folder / name / f"{k:02}.png", np.full((*size, channels), 100 * c + k))
@@ -63,7 +63,7 @@ def test_folders_of_parts(tmp_path):
     assert len(from_image_folder(test=test).test.labels) == 10
 
 
-def test_labels_of_a_model_fix_the_ids(tmp_path):
+def test_labels_of_a_model_define_the_ids(tmp_path):
     folder = make_folder(tmp_path, {"b": 2})
     data = from_image_folder(test=folder, labels=["c", "b", "a"])
     assert data.labels == ("c", "b", "a") and data.test.labels.tolist() == [1, 1]
@@ -98,11 +98,11 @@ def test_resized_as_pillow_does(tmp_path):
     data = from_image_folder(tmp_path, image_size=(10, 16))
     expected = Image.fromarray(picture).resize((16, 10), Image.Resampling.BILINEAR)
     large = [k for k in range(len(data.train.labels)) if data.train.labels[k] == 1]
-    found = data.train.pixels[large[0]].astype(int)
-    assert np.abs(found - np.asarray(expected, int)).max() <= 2
-    assert data.notes[1] == "pictures are resized to 10 x 16 pixels, stretched where need be"
+    actual = data.train.pixels[large[0]].astype(int)
+    assert np.abs(actual - np.asarray(expected, int)).max() <= 2
+    assert data.notes[1] == "images are resized to 10 x 16 pixels, stretched where need be"
     one = read_image(tmp_path / "b" / "0.png", (10, 16))
-    np.testing.assert_array_equal(np.rint(one * 255), found)
+    np.testing.assert_array_equal(np.rint(one * 255), actual)
     assert read_image(tmp_path / "a" / "small.png").shape == (7, 5, 3)
 
 
@@ -148,27 +148,27 @@ def odd(tmp_path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda p: p / "nowhere", "nowhere is not there: expected a folder that has one for each"),
+        (lambda p: p / "nowhere", "nowhere is missing: expected a folder of class folders"),
         (lambda p: broken(p, "x") / "x", "x is a file: expected a folder"),
-        (lambda p: make_folder(p, {"a": 3}) / "a", "a has no class folder, but 3 pictures: expect"),
-        (lambda p: p, "has no class folder: expected a folder in it for each class"),
-        (lambda p: make_folder(p, {"a": 9}), "Found one class only, a: expected"),
-        (lambda p: broken(p, "c/a.txt"), r"c holds no picture \(.png, .jpg.*: add some, or remove"),
-        (lambda p: broken(p, "b/x.png"), "b/x.png is no picture, or is damaged: expected PNG, JPG"),
-        (lambda p: broken(p, "b/x.png", b""), "b/x.png is no picture"),
-        (half, "b/half.jpg is no picture, or is damaged"),
-        (lambda p: broken(p, "b/x.HEIC"), "b/x.HEIC is of a kind that is not read: convert it to"),
+        (lambda p: make_folder(p, {"a": 3}) / "a", "a has no class folder, but 3 images: expect"),
+        (lambda p: p, "has no class folder: expected a folder for each class in it"),
+        (lambda p: make_folder(p, {"a": 9}), "Found one class, a: expected"),
+        (lambda p: broken(p, "c/a.txt"), r"c has no image \(.png, .jpg.*: add some, or remove"),
+        (lambda p: broken(p, "b/x.png"), "b/x.png is damaged or not an image: expected PNG, JPG"),
+        (lambda p: broken(p, "b/x.png", b""), "b/x.png is damaged"),
+        (half, "b/half.jpg is damaged or not an image"),
+        (lambda p: broken(p, "b/x.HEIC"), "b/x.HEIC is of an unsupported kind: convert it to"),
         (
             odd,
-            r"odd.png has 3x4 pixels .*00.png has 6x8: give image_size=.* resized\. To leave",
+            r"odd.png has 3x4 pixels .*00.png has 6x8: .* such as image_size=64\. To leave",
         ),
         (
             lambda p: make_folder(p, {"a": 9, "b": 1}),
-            "The class 'b' has 1 pictures, too few to ",
+            "The class 'b' has 1 images, too few for ",
         ),
         (
             lambda p: make_folder(p, {"train/a": 3, "train/b": 3, "test/a": 3}),
-            "has the folders test, train, which have the class folders: name each .*/test'\\.",
+            "has the folders test, train with class folders in them: give each .*/test'\\.",
         ),
     ],
 )
@@ -181,7 +181,7 @@ def test_classes_must_be_the_same(tmp_path):
     train = make_folder(tmp_path / "train", {"a": 5, "b": 5})
     for counts, part in (({"a": 2}, "dev"), ({"a": 2, "b": 2, "c": 1}, "train")):
         other = make_folder(tmp_path / f"other{len(counts)}", counts)
-        with pytest.raises(ValueError, match=f"The folder for {part} has no picture of the class"):
+        with pytest.raises(ValueError, match=f"The folder for {part} lacks the class"):
             from_image_folder(train, dev=other)
 
 
@@ -192,11 +192,11 @@ def test_classes_must_be_the_same(tmp_path):
         (dict(image_size=(8, 8, 3)), "height, width"),
         (dict(color_mode="gray"), "color_mode='gray': expected one of .*'grayscale'"),
         (dict(dev_fraction=1), "dev_fraction=1: expected a number from 0 to below 1"),
-        (dict(test_fraction=0.6, dev_fraction=0.4), "leave nothing to train on"),
+        (dict(test_fraction=0.6, dev_fraction=0.4), "leave no training part"),
         (dict(image_size=100_000), "do not fit into memory: give a smaller image_size="),
     ],
 )
-def test_options_that_are_refused(tmp_path, options, message):
+def test_invalid_options_are_refused(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         from_image_folder(make_folder(tmp_path, {"a": 4, "b": 4}), **options)
     with pytest.raises(ValueError, match="No file given"):

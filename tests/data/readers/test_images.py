@@ -11,7 +11,7 @@ def batch_images(split, batch_size=32, **options):
 
 @pytest.fixture
 def pixels():
-    """Image i is all of value i."""
+    """Return images with the value i in image i."""
     return np.broadcast_to(np.arange(23, dtype="uint8")[:, None, None, None], (23, 5, 7, 3)).copy()
 
 
@@ -118,8 +118,8 @@ def test_errors(pixels):
 
 
 @pytest.mark.slow
-def test_augmentation_is_the_same_whatever_was_read_before():
-    """Batches are made ahead: a data set that is left in the middle has made some that none saw."""
+def test_augmentation_does_not_depend_on_earlier_reads():
+    """Prefetching draws random numbers for batches that an interrupted pass does not read."""
     pixels = np.random.default_rng(0).integers(0, 256, (36, 8, 8, 1)).astype("uint8")
 
     def epochs(count):
@@ -136,9 +136,15 @@ def test_augmentation_is_the_same_whatever_was_read_before():
 
 
 @pytest.mark.parametrize("pixel", [np.nan, np.inf, 7.0, -1.0])
-def test_pictures_of_other_numbers_are_refused(pixel):
+def test_pictures_out_of_range_are_refused(pixel):
     picture = np.zeros((4, 4, 1), "float32")
     picture[1, 2] = pixel
     preprocessor = ka.data.ImagePreprocessor(ka.data.Labels(("a", "b")), (4, 4), 1)
     with pytest.raises(ValueError, match="Pixels of float32 from .*expected uint8, or floats"):
         preprocessor([picture])
+
+
+def test_a_dev_split_that_is_given_stays_as_it_is():
+    pixels, numbers = np.zeros((20, 4, 4, 1), "uint8"), np.zeros(20, int)
+    data = ImageSplit.collect((pixels, numbers), (pixels[:0], numbers[:0]), labels="a")
+    assert (len(data.train), len(data.dev)) == (20, 0)

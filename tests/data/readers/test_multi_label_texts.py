@@ -31,14 +31,14 @@ def test_columns_by_number_and_other_separators(tmp_path):
     columns = {"text_column": 2, "label_column": 1}
     data = from_multi_label_files(test=tmp_path / "x.tsv", **columns, separator="|")
     assert data.test == [MultiLabelText("b", ("joy", "love")), MultiLabelText("c", ())]
-    with pytest.raises(ValueError, match="separator='': expected what stands between"):
+    with pytest.raises(ValueError, match="separator='': expected the str between"):
         from_multi_label_files(test=tmp_path / "x.tsv", separator="")
 
 
 def test_other_marks_than_commas_between_labels(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("text,labels\na,joy; love\nb,love\nc,\n")
-    with pytest.warns(UserWarning, match=r"x.csv: no row has .*'joy; love'.* say separator=';'"):
+    with pytest.warns(UserWarning, match=r"x.csv: no row has .*'joy; love'.* give separator=';'"):
         from_multi_label_files(test=path)
     path.write_text("text,labels\na,joy|love\nb,fear|joy\n")
     with pytest.warns(UserWarning, match=r"x.csv: no row has .*'fear\|joy'.* separator='\|'"):
@@ -65,13 +65,13 @@ def test_labels_in_json_may_have_commas_and_be_whole_numbers(tmp_path):
     ],
 )
 def test_cells_may_hold_lists(tmp_path, cell):
-    """What pandas writes of a list, and JSON."""
+    """Read lists as pandas and JSON write them."""
     (tmp_path / "x.tsv").write_text(f"text\tlabels\na\t{cell}\nb\t[]\nc\t[7]\nd\tjoy\n")
-    found = from_multi_label_files(test=tmp_path / "x.tsv").test
-    assert [labels for _, labels in found] == [("joy", "big, new"), (), ("7",), ("joy",)]
+    texts = from_multi_label_files(test=tmp_path / "x.tsv").test
+    assert [labels for _, labels in texts] == [("joy", "big, new"), (), ("7",), ("joy",)]
     cell = cell.replace('"', '""')
     (tmp_path / "x.csv").write_text(f'text,labels\na,"{cell}"\n')
-    assert from_multi_label_files(test=tmp_path / "x.csv").test == found[:1]
+    assert from_multi_label_files(test=tmp_path / "x.csv").test == texts[:1]
 
 
 @pytest.mark.parametrize(
@@ -79,19 +79,19 @@ def test_cells_may_hold_lists(tmp_path, cell):
     [
         (
             "[joy, love]",
-            r"'labels' is '\[joy, love\]': expected labels with ',' between them, or a l",
+            r"'labels' is '\[joy, love\]': expected labels with ',' between, or a l",
         ),
-        ("['joy' 'love']", "expected labels with ',' between them, or a list of JSON or Python"),
-        ("['joy'\n 'love']", "expected labels with ',' between them, or a list of JSON or Python"),
-        ("[1 2]", "expected labels with ',' between them, or a list of JSON or Python"),
-        ("[" * 5000 + "]" * 5000, "expected labels with ',' between them, or a list of JSON or"),
-        ("['joy', print()]", "expected labels with ',' between them, or a list of JSON or Python"),
+        ("['joy' 'love']", "expected labels with ',' between, or a list"),
+        ("['joy'\n 'love']", "expected labels with ',' between, or a list"),
+        ("[1 2]", "expected labels with ',' between, or a list"),
+        ("[" * 5000 + "]" * 5000, "expected labels with ',' between, or a list"),
+        ("['joy', print()]", "expected labels with ',' between, or a list"),
         ("['joy', 0.5]", "'labels' has 0.5: expected only strings"),
         ("['joy', 'joy']", "'labels' has 'joy' more than once"),
         ("['joy', ' ']", "'labels' is empty"),
     ],
 )
-def test_cells_that_are_no_lists(tmp_path, cell, message):
+def test_cells_with_broken_lists_are_errors(tmp_path, cell, message):
     (tmp_path / "x.csv").write_text(f'text,labels\nb,joy\na,"{cell}"\n')
     with pytest.raises(ValueError, match=rf"x.csv:[34]: .*{message}") as error:
         from_multi_label_files(test=tmp_path / "x.csv")
@@ -106,9 +106,9 @@ def test_cells_that_are_no_lists(tmp_path, cell, message):
         ("x.csv", 'text,labels\na,"x,,y"\n', "x.csv:2: 'labels' is empty"),
         ("x.csv", 'text,labels\na,"x, x"\n', "x.csv:2: 'labels' has 'x' more than once"),
         ("x.jsonl", '{"text": "a", "labels": [3, "3"]}', "x.jsonl:1: 'labels' has '3' more than"),
-        ("x.csv", "text,label\na,x\n", "no column 'labels'; the first row names text, label"),
-        ("x.csv", "text,labels\na,\n", "None of the texts has a label"),
-        ("x.csv", 'text,labels\na,"x\ny"\n', "the label 'x.ny' holds a line break"),
+        ("x.csv", "text,label\na,x\n", "no column 'labels', the first row names text, label"),
+        ("x.csv", "text,labels\na,\n", "No text has a label"),
+        ("x.csv", 'text,labels\na,"x\ny"\n', "the label 'x.ny' has a line break"),
         (
             "x.jsonl",
             '{"text": "a", "labels": {"x": 1}}',
@@ -122,7 +122,7 @@ def test_cells_that_are_no_lists(tmp_path, cell, message):
         ("x.jsonl", '{"text": "a", "labels": ["x", 0.5]}', "'labels' has 0.5: expected only str"),
         ("x.jsonl", '{"text": ["a"], "labels": []}', "'text' is .*: expected a string"),
         ("x.jsonl", '{"text": "a", "labels": [" "]}', "x.jsonl:1: 'labels' is empty"),
-        ("x.txt", "a", "is no file of texts with lists of labels: expected"),
+        ("x.txt", "a", "is not a file of text with lists of labels: expected"),
     ],
 )
 def test_broken_files(tmp_path, name, content, message):
@@ -146,14 +146,14 @@ def test_batches_hold_zeros_and_ones():
     train = [MultiLabelText("word " * (1 + i % 3), ("ac", "a", "", "b")[i % 4]) for i in range(20)]
     data = MultiLabelText.collect([(t, tuple(names)) for t, names in train], dev_fraction=0)
     preprocessor = ka.data.TextPreprocessor.build(data.train, data.labels)
-    found = []
+    rows = []
     for ids, labels in ka.data.batches(data.train, preprocessor, 4, shuffle=True):
         assert labels.dtype == "float32" and labels.shape[1] == 3
         lengths = np.count_nonzero(np.asarray(ids), axis=1)
-        found += [(int(n), *map(int, row)) for n, row in zip(lengths, labels.numpy(), strict=True)]
+        rows += [(int(n), *map(int, row)) for n, row in zip(lengths, labels.numpy(), strict=True)]
     expected = [
         (1 + i % 3, *(int(x in names) for x in "abc")) for i, (_, names) in enumerate(train)
     ]
-    assert sorted(found) == sorted(expected)
+    assert sorted(rows) == sorted(expected)
     with pytest.raises(ValueError, match="The label 'd' is not among the labels: a, b, c"):
         ka.data.batches([MultiLabelText("word", ("d",))], preprocessor)

@@ -13,7 +13,7 @@ from keras_attention.data.readers.orientation import TAG, find_orientation, turn
 
 pytestmark = pytest.mark.tensorflow
 STORED = np.random.default_rng(0).integers(0, 256, (4, 6, 3)).astype("uint8")
-SIDES = np.zeros((16, 32, 3), "uint8")  # of which JPEG keeps the corner: white on the top left
+SIDES = np.zeros((16, 32, 3), "uint8")  # whose corner survives JPEG: white on the top left
 SIDES[:8, :16] = 255
 
 
@@ -28,19 +28,19 @@ def encode(pixels, orientation, format="PNG"):
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_pictures_are_turned_as_pillow_turns_them(orientation):
     content = encode(STORED, orientation)
-    wanted = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(content))))
+    expected = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(content))))
     assert find_orientation(content) == orientation
-    found = decode_picture(content, "a.png")
-    np.testing.assert_array_equal(np.rint(found * 255), wanted)
+    actual = decode_picture(content, "a.png")
+    np.testing.assert_array_equal(np.rint(actual * 255), expected)
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_boxes_are_turned_with_their_picture(orientation):
     pixels = np.zeros((4, 6, 3), "uint8")
     pixels[1:3, 4:5] = 255
-    found = decode_picture(encode(pixels, orientation), "a.png")
+    upright = decode_picture(encode(pixels, orientation), "a.png")
     x0, y0, x1, y1 = turn_box((4, 1, 5, 3), orientation, (4, 6))
-    assert found[y0:y1, x0:x1].min() == 1 and found.sum() == 6
+    assert upright[y0:y1, x0:x1].min() == 1 and upright.sum() == 6
 
 
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
@@ -94,7 +94,7 @@ def write_annotations(folder, size, box):
     [((6, 4), (1, 4, 3, 5)), ((4, 6), (4, 1, 5, 3)), ((12, 8), (2, 8, 6, 10))],
     ids=["of the upright picture", "of the stored picture", "of another size"],
 )
-def test_boxes_are_of_the_upright_picture(tmp_path, size, box):
+def test_boxes_are_in_upright_pixels(tmp_path, size, box):
     write_annotations(tmp_path, size, box)
     for read in (ka.data.from_coco, ka.data.from_voc):
         (example,) = read(test=tmp_path).test

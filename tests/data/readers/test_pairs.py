@@ -77,10 +77,10 @@ def test_fields_of_csv_may_hold_line_ends(tmp_path):
     "german, english, message",
     [
         ("a\nb\n", "x\n", r"0.txt has 2 lines and .*1.txt has 1: line n of one must belong"),
-        ("a\n\nc\n", "x\ny\nz\n", r"0.txt:2: the line is empty; its partner is 'y'"),
-        ("a\nb\n", "x\n \t\n", r"1.txt:2: the line is empty; its partner is 'b'"),
-        ("a\n\n", "x\n\n", r"0.txt:2: the line is empty; its partner is ''"),
-        ("", "", r"0.txt holds no line"),
+        ("a\n\nc\n", "x\ny\nz\n", r"0.txt:2: the line is empty, its partner is 'y'"),
+        ("a\nb\n", "x\n \t\n", r"1.txt:2: the line is empty, its partner is 'b'"),
+        ("a\n\n", "x\n\n", r"0.txt:2: the line is empty, its partner is ''"),
+        ("", "", r"0.txt has no line"),
     ],
 )
 def test_lines_without_a_partner(tmp_path, german, english, message):
@@ -96,14 +96,14 @@ def test_lines_without_a_partner(tmp_path, german, english, message):
             "a.text",
             "a\tb\n",
             {},
-            r"a.text is no file of pairs: .* ends in .csv, .tsv, .jsonl, .*a tup",
+            r"a.text is not a file of pairs: .* ends in .csv, .tsv, .jsonl, .*a tup",
         ),
-        ("a.tsv", "a\tb\n", {}, r"a.tsv:1: no column 'source'; the first row names a, b"),
+        ("a.tsv", "a\tb\n", {}, r"a.tsv:1: no column 'source', the first row names a, b"),
         (
             "a.tsv",
             "a\tb\n",
             {},
-            r"Say which it is, with text_column=: a name, or a number",
+            r"Choose with text_column= a name, or a number",
         ),
         (
             "a.tsv",
@@ -113,11 +113,11 @@ def test_lines_without_a_partner(tmp_path, german, english, message):
         ),
         ("a.tsv", "source\ttarget\na\n", {}, r"a.tsv:2: found 1 fields where the first row has 2"),
         ("a.tsv", "source\ttarget\na\t \n", {}, r"a.tsv:2: 'target' is empty"),
-        ("a.tsv", "source\ttarget\n", {}, r"a.tsv holds no row"),
-        ("a.csv", 'source,target\n"a,b\n', {}, r"a.csv:3: no CSV: unexpected end of data"),
-        ("a.jsonl", "{}\n", {}, r"a.jsonl:1: no 'source'; the object has "),
+        ("a.tsv", "source\ttarget\n", {}, r"a.tsv has no row"),
+        ("a.csv", 'source,target\n"a,b\n', {}, r"a.csv:3: not CSV: unexpected end of data"),
+        ("a.jsonl", "{}\n", {}, r"a.jsonl:1: no 'source', the object has "),
         ("a.jsonl", "\n[1]\n", {}, r"a.jsonl:2: expected an object, found '\[1\]'"),
-        ("a.jsonl", "{\n", {}, r"a.jsonl:1: no JSON: "),
+        ("a.jsonl", "{\n", {}, r"a.jsonl:1: not JSON: "),
         (
             "a.jsonl",
             '{"source": "a", "target": null}',
@@ -146,14 +146,14 @@ def test_errors(tmp_path):
         ka.data.from_pair_files(test=(tmp_path / "gone.de", tmp_path / "gone.en"))
     with pytest.raises(ValueError, match="No Pair given"):
         Pair.collect()
-    with pytest.raises(ValueError, match="has 1 example, too few to hold some out"):
+    with pytest.raises(ValueError, match="has 1 example: give more, a dev part"):
         Pair.collect([("a", "b")])
 
 
 def test_multi30k(data_root):
-    here = data_root / "mt-multi30k-de-en"
+    folder = data_root / "mt-multi30k-de-en"
     dev, test = [
-        (here / f"{part}.de.gz", here / f"{part}.en.gz") for part in ("val", "test_2016_flickr")
+        (folder / f"{part}.de.gz", folder / f"{part}.en.gz") for part in ("val", "test_2016_flickr")
     ]
     data = ka.data.from_pair_files(dev=dev, test=test)
     assert [len(part) for part in (data.train, data.dev, data.test)] == [0, 1014, 1000]
@@ -167,20 +167,20 @@ PREPROCESSOR = SequencePreprocessor(CHARACTERS, CHARACTERS)
 
 
 def pairs_of(lengths):
-    """Distinct pairs: sources and targets of these lengths, whose first letters say which."""
+    """Return different pairs of these lengths, whose first letters encode the lengths."""
     return [
         Pair(LETTERS[i] * source, LETTERS[i] * (target - 1) + "z")
         for i, (source, target) in enumerate(lengths)
     ]
 
 
-# (source, target), to which END and BEGIN, or END, are added: longer sides of 4 to 26
+# (source, target), without END and BEGIN: longer sides of 4 to 26
 LENGTHS = [(3, 3), (7, 2), (2, 7), (8, 4), (5, 15), (25, 3), (3, 24), (6, 6), (1, 1), (14, 14)]
 
 
 def read(batches):
-    """The pairs that batches hold, read back from the ids."""
-    found = []
+    """Return the pairs of batches, decoded from their ids."""
+    pairs = []
     for inputs, labels in batches:
         sources, targets = np.asarray(inputs["source_ids"]), np.asarray(inputs["target_ids"])
         labels = np.asarray(labels)
@@ -192,9 +192,9 @@ def read(batches):
                 (source[n:] == 0).all() and source[n - 1] == 3 and not (source[: n - 1] < 4).any()
             )
             assert target[0] == 2 and (label[t:] == -1).all() and label[t - 1] == 3
-            np.testing.assert_array_equal(target[1:t], label[: t - 1])  # what is asked for is next
-            found += [Pair(*CHARACTERS.decode([source, label]))]
-    return found
+            np.testing.assert_array_equal(target[1:t], label[: t - 1])  # labels are the next tokens
+            pairs += [Pair(*CHARACTERS.decode([source, label]))]
+    return pairs
 
 
 @pytest.mark.slow
@@ -203,7 +203,7 @@ def test_every_pair_once_with_its_neighbours_in_length(shuffle):
     pairs = pairs_of(LENGTHS)
     batches = ka.data.batches(pairs, PREPROCESSOR, 3, shuffle=shuffle, seed=1)
     assert sorted(read(batches)) == sorted(pairs) and len(batches) == len(list(batches)) == 4
-    # Sides up to 8 long: 5 pairs. To 16: 3; to 24: none, to the longest, 26: 2.
+    # Sides up to 8 long: 5 pairs. To 16: 3. To 24: none. To the longest, 26: 2.
     sizes = sorted(len(labels) for _, labels in batches)
     assert sizes == [2, 2, 3, 3]
 
@@ -230,8 +230,8 @@ def test_token_limit():
         assert np.size(inputs["source_ids"]) <= 32 and np.size(labels) <= 32
     sizes = sorted(len(labels) for _, labels in batches)
     assert sizes == [1, 1, 1, 1, 2, 4]  # 4 of 8, 2 of 16 and 1 of 26 are 32 tokens at most
-    both = ka.data.batches(pairs, PREPROCESSOR, 2, max_tokens=32)
-    assert max(len(labels) for _, labels in both) == 2
+    limited = ka.data.batches(pairs, PREPROCESSOR, 2, max_tokens=32)
+    assert max(len(labels) for _, labels in limited) == 2
     with pytest.raises(ValueError, match="max_tokens=20: the longest examples are padded to 26"):
         ka.data.batches(pairs, PREPROCESSOR, max_tokens=20)
 

@@ -1,4 +1,4 @@
-"""Questions from SQuAD's JSON, JSON lines and QAMR's columns; and what is wrong with others."""
+"""Questions from SQuAD's JSON, JSON lines and QAMR's columns, and errors of other files."""
 
 import json
 
@@ -41,7 +41,7 @@ def write_lines(path):
 
 @pytest.mark.parametrize("write, name", [(write_squad, "x.json"), (write_lines, "x.jsonl")])
 def test_questions_and_characters(write, name, tmp_path):
-    """Starts count characters, and none of their bytes."""
+    """Starts count characters, not bytes."""
     first, second, third = ka.data.read_questions(write(tmp_path / name))
     assert first == ("Who sat?", CONTEXT, (("cat 🐈", 11),), "a")
     assert [CONTEXT[a.start : a.end] for a in second.answers] == ["the mat", "Århus"]
@@ -123,7 +123,7 @@ def test_damaged_files(write, message, tmp_path):
         ("[" * 1000, "is not valid JSON"),
     ],
 )
-def test_json_of_other_things(content, message, tmp_path):
+def test_foreign_json_is_an_error(content, message, tmp_path):
     path = tmp_path / "x.json"
     path.write_text(content)
     with pytest.raises(ValueError, match=message):
@@ -133,9 +133,9 @@ def test_json_of_other_things(content, message, tmp_path):
 def test_files_of_other_kinds(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("x")
-    with pytest.raises(ValueError, match="x.txt is no file of questions: expected a name that"):
+    with pytest.raises(ValueError, match="x.txt is not a file of questions: expected a name that"):
         ka.data.read_questions(path)
-    with pytest.raises(ValueError, match="There is no file .*wiki-sentences.tsv, which QAMR's"):
+    with pytest.raises(ValueError, match="The file .*wiki-sentences.tsv is missing: QAMR's"):
         (tmp_path / "y.tsv").write_text(ROW)
         ka.data.read_questions(tmp_path / "y.tsv")
     with pytest.raises(ValueError, match="No Question given"):
@@ -155,7 +155,7 @@ def test_no_context_is_in_two_parts():
 
 @pytest.mark.slow
 def test_real_files(data_root):
-    """All answers of the three sets are where their files say."""
+    """Check that all answers of the three sets are at their starts."""
     qamr = ka.data.from_question_files(
         train=data_root / "qa-qamr" / "dev.tsv", test=data_root / "qa-qamr" / "test.tsv"
     )
@@ -163,8 +163,8 @@ def test_real_files(data_root):
     squad = ka.data.read_questions(data_root / "qa-squad-v2" / "dev-v2.0.json")
     assert len(squad) > 5000 and any(not question.answers for question in squad)
     for language in ("en", "de", "zh"):
-        found = ka.data.read_questions(data_root / "qa-xquad" / f"xquad.{language}.json")
-        assert len(found) == 1190
+        questions = ka.data.read_questions(data_root / "qa-xquad" / f"xquad.{language}.json")
+        assert len(questions) == 1190
 
 
 def test_made_up_people():

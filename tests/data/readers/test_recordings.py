@@ -1,4 +1,4 @@
-"""Recordings of files and of joined digits, the preprocessor, and batches."""
+"""Recordings from files and of joined digits, their preprocessor, and batches."""
 
 import types
 
@@ -58,9 +58,9 @@ def test_a_tenth_of_train_becomes_dev(tmp_path):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("a.wav", r"train.tsv, line 1: 1 columns: expected a path and a"),
-        ("b.wav\tone", r"train.tsv, line 1: There is no file .*b.wav"),
-        ("train.tsv\tone", r"line 1: .*train.tsv is no WAV or FLAC file"),
+        ("a.wav", r"train.tsv, line 1: 1 columns: expected a path, a"),
+        ("b.wav\tone", r"train.tsv, line 1: The file .*b.wav is missing"),
+        ("train.tsv\tone", r"line 1: .*train.tsv is not a readable WAV or FLAC file"),
         ("quick.wav\tone", r"quick.wav has 500 samples a second: expected 1,000 to"),
         ("no.wav\tone", r"train.tsv, line 1: .*no.wav has no samples: record it again"),
     ],
@@ -86,19 +86,19 @@ def test_refuses_tables_that_name_the_line(line, message, tmp_path):
 def test_tables_name_their_columns_as_for_other_readers(name, content, tmp_path):
     write(tmp_path / "a.wav")
     (tmp_path / name).write_text(content, "utf-8")
-    (found,) = ka.data.from_recordings(test=tmp_path / name).test
-    assert found.text == "one, two" and len(found.sound) == len(SOUND)
-    assert found.speaker == ("anna" if "anna" in content else None)
-    assert found.translation == ("eins, zwei" if "eins" in content else None)
+    (recording,) = ka.data.from_recordings(test=tmp_path / name).test
+    assert recording.text == "one, two" and len(recording.sound) == len(SOUND)
+    assert recording.speaker == ("anna" if "anna" in content else None)
+    assert recording.translation == ("eins, zwei" if "eins" in content else None)
 
 
 def test_columns_have_other_names_or_numbers(tmp_path):
     write(tmp_path / "a.wav")
     table = tmp_path / "a.csv"
     table.write_text("file,sentence\na.wav,one\n", "utf-8")
-    with pytest.raises(ValueError, match="a.csv:1: no column 'path'; the first row has file, sent"):
+    with pytest.raises(ValueError, match="a.csv:1: no column 'path', the first row names file"):
         ka.data.from_recordings(test=table)
-    with pytest.raises(ValueError, match="no column 'text'; .* with text_column=: a name, or a nu"):
+    with pytest.raises(ValueError, match="no column 'text', .* with text_column= a name, or a nu"):
         ka.data.from_recordings(test=table, sound_column="file")
     options = {"sound_column": "file", "text_column": "sentence"}
     assert ka.data.from_recordings(test=table, **options).test[0].text == "one"
@@ -124,27 +124,27 @@ def test_recordings_of_other_rates_are_resampled(tmp_path):
 
 
 @pytest.mark.parametrize("rate, new_rate", [(44100, 16000), (48000, 16000), (8000, 16000)])
-def test_resampling_keeps_tones_and_no_others(rate, new_rate):
+def test_resampling_keeps_audible_tones_and_removes_others(rate, new_rate):
     def tone(frequency, rate):
         return np.sin(2 * np.pi * frequency * np.arange(rate) / rate)
 
     middle = slice(new_rate // 10, -new_rate // 10)
     for frequency in (50, 1000, 3500):
-        found = resample(tone(frequency, rate).astype("float32"), rate, new_rate)
-        assert len(found) == new_rate and found.dtype == np.float32
-        assert np.abs(found - tone(frequency, new_rate))[middle].max() < 1e-4  # -80 dB
+        resampled = resample(tone(frequency, rate).astype("float32"), rate, new_rate)
+        assert len(resampled) == new_rate and resampled.dtype == np.float32
+        assert np.abs(resampled - tone(frequency, new_rate))[middle].max() < 1e-4  # -80 dB
     if rate > 2 * 9000:  # which 16,000 samples a second cannot have: it must not come back as 7,000
-        found = resample(tone(9000, rate).astype("float32"), rate, new_rate)
-        assert np.abs(found)[middle].max() < 1e-4
+        resampled = resample(tone(9000, rate).astype("float32"), rate, new_rate)
+        assert np.abs(resampled)[middle].max() < 1e-4
 
 
 def test_rates_without_a_common_divisor_are_resampled():
-    found = resample(np.ones(44101, "float32"), 44101, 16000)
-    assert abs(len(found) - 16000) <= 1
-    np.testing.assert_allclose(found[1000:-1000], 1.0, atol=1e-4)
+    resampled = resample(np.ones(44101, "float32"), 44101, 16000)
+    assert abs(len(resampled) - 16000) <= 1
+    np.testing.assert_allclose(resampled[1000:-1000], 1.0, atol=1e-4)
 
 
-def test_nothing_may_be_said(tmp_path):
+def test_transcripts_may_be_empty(tmp_path):
     write(tmp_path / "a.wav")
     (tmp_path / "train.tsv").write_text("a.wav\t\na.wav\tone\n", "utf-8")
     assert [r.text for r in ka.data.from_recordings(test=tmp_path / "train.tsv").test] == [
@@ -158,7 +158,7 @@ def test_refuses_a_folder_without_transcripts(tmp_path):
         ka.data.from_recordings(tmp_path)
 
 
-def test_the_preprocessor_there_and_back(tmp_path):
+def test_preprocessor_encodes_and_decodes(tmp_path):
     preprocessor = ka.data.SpeechPreprocessor.build(["one two", "three"], sampling_rate=8000)
     assert preprocessor.characters == tuple(sorted(set("one two three")))
     assert preprocessor.vocabulary_size == len(preprocessor.characters) + 1
@@ -176,7 +176,7 @@ def test_the_preprocessor_there_and_back(tmp_path):
         (lambda p: p([np.zeros((3, 4))]), r"shape \(3, 4\) .*a path, or an array of samples"),
         (lambda p: ka.data.SpeechPreprocessor(("ab",), 8000), "'ab': expected one character"),
         (lambda p: ka.data.SpeechPreprocessor("aa", 8000), "all different"),
-        (lambda p: ka.data.SpeechPreprocessor("ab"), "give one of them"),
+        (lambda p: ka.data.SpeechPreprocessor("ab"), "give either"),
     ],
 )
 def test_the_preprocessor_refuses(use, message):
@@ -197,20 +197,20 @@ def test_batches_hold_every_recording_once(features):
     assert len(batches) == 6
     epochs = []
     for _ in range(2):
-        found = []
+        lengths_read = []
         for inputs, labels in batches.as_numpy_iterator():
             sound = inputs[preprocessor.input_name]
             for row, length, ids in zip(sound, inputs["lengths"], labels, strict=True):
                 assert (row[:length] == length).all() and not row[length:].any()
                 assert preprocessor.decode(ids) == "ab" * (length % 3)
-                found.append(int(length))
-        assert sorted(found) == list(range(1, 24))
-        epochs.append(found)
+                lengths_read.append(int(length))
+        assert sorted(lengths_read) == list(range(1, 24))
+        epochs.append(lengths_read)
     assert epochs[0] != epochs[1]
 
 
 class Builder:
-    """Two recordings of each digit in each part, as TFDS's `spoken_digit` gives them."""
+    """Builder of TFDS's `spoken_digit` with two recordings of each digit in each part."""
 
     info = types.SimpleNamespace(splits={"train": None})
 
@@ -230,7 +230,7 @@ def read_from(monkeypatch, builder):
     monkeypatch.setattr(spoken_digits, "prepare_builder", lambda tfds, builder, name: builder)
 
 
-def test_connected_digits_say_what_they_are_joined_of(monkeypatch):
+def test_texts_of_connected_digits_match_their_recordings(monkeypatch):
     read_from(monkeypatch, Builder())
     data = ka.data.connected_digits(40, 10, 20, speakers=["theo"], max_digits=3)
     assert data.about["sampling_rate"] == 8000
@@ -251,7 +251,7 @@ def test_connected_digits_say_what_they_are_joined_of(monkeypatch):
     assert ka.data.connected_digits(5, 0, 0).train[0].text == (
         ka.data.connected_digits(5, 0, 0).train[0].text
     )
-    with pytest.raises(ValueError, match="no speaker 'bob': there are george"):
+    with pytest.raises(ValueError, match="speakers has 'bob': expected some of george"):
         ka.data.connected_digits(speakers=["bob"])
     with pytest.raises(ValueError, match="speeds=.*from 0.5 to 2"):
         ka.data.connected_digits(speeds=[1.0, 3.0])
@@ -262,7 +262,7 @@ def test_connected_digits_say_what_they_are_joined_of(monkeypatch):
 
 
 class SoftEnds(Builder):
-    """The same, each followed by as many samples that are softer by 54 decibels."""
+    """The same recordings, each followed by as many samples that are softer by 54 decibels."""
 
     def as_dataset(self, split):
         for example in super().as_dataset(split):
@@ -272,14 +272,14 @@ class SoftEnds(Builder):
 
 def test_digits_of_training_lose_their_soft_ends(monkeypatch):
     read_from(monkeypatch, SoftEnds())
-    for top_db, kept in ((None, 800), ((60, 70), 800), ((8, 40), 480)):  # half a frame is loud
+    for top_db, count in ((None, 800), ((60, 70), 800), ((8, 40), 480)):  # half a frame is loud
         data = ka.data.connected_digits(9, 9, 9, max_digits=1, top_db=top_db)
-        assert {np.count_nonzero(one.sound) for one in data.train} == {kept}
+        assert {np.count_nonzero(one.sound) for one in data.train} == {count}
         assert {np.count_nonzero(one.sound) for one in (*data.dev, *data.test)} == {800}
         assert (top_db is None) == (len(data.notes) == 1)
     assert "by more than 8 to 40 decibels" in data.notes[1]
     for wrong in ((40, 8), (0, 8), (8,), 8):
-        with pytest.raises(ValueError, match=r"top_db=.*expected two numbers of decibels"):
+        with pytest.raises(ValueError, match=r"top_db=.*expected .lowest, highest. in decibels"):
             ka.data.connected_digits(top_db=wrong)
 
 
@@ -292,9 +292,9 @@ def test_trims_at_the_first_and_the_last_loud_frame(top_db):
         np.mean(np.square(np.pad(samples, (0, 159))[k : k + 160])) for k in range(0, 1234, 80)
     ]
     loud = [k for k, one in enumerate(powers) if 10 * np.log10(max(powers) / one) <= top_db]
-    found = spoken_digits.trim(samples, top_db)
-    np.testing.assert_array_equal(found, samples[80 * loud[0] : 80 * loud[-1] + 160])
-    assert len(found) < 1234
+    trimmed = spoken_digits.trim(samples, top_db)
+    np.testing.assert_array_equal(trimmed, samples[80 * loud[0] : 80 * loud[-1] + 160])
+    assert len(trimmed) < 1234
     np.testing.assert_array_equal(spoken_digits.trim(samples, 200.0), samples)
     silence = np.zeros(300, "float32")
     np.testing.assert_array_equal(spoken_digits.trim(silence, top_db), silence)
@@ -303,10 +303,10 @@ def test_trims_at_the_first_and_the_last_loud_frame(top_db):
 @pytest.mark.parametrize("speed", [0.8, 1.0, 1.25])
 def test_faster_playback_shortens_recordings_and_raises_pitch(speed):
     tone = np.sin(2 * np.pi * 500 * np.arange(8000) / 8000)
-    found = spoken_digits.change_speed(tone, speed)
-    assert len(found) == 8000 / speed
-    expected = np.sin(2 * np.pi * 500 * speed * np.arange(len(found)) / 8000)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    changed = spoken_digits.change_speed(tone, speed)
+    assert len(changed) == 8000 / speed
+    expected = np.sin(2 * np.pi * 500 * speed * np.arange(len(changed)) / 8000)
+    np.testing.assert_allclose(changed, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
@@ -316,27 +316,25 @@ def test_sounds_that_are_not_finite_are_named(number, tmp_path):
     sound[5] = number
     path = tmp_path / "broken.wav"
     soundfile.write(path, sound, 8000, subtype="FLOAT")
-    with pytest.raises(ValueError, match="broken.wav holds NaN or infinity.*leave it out"):
+    with pytest.raises(ValueError, match="broken.wav has NaN or infinity.*Leave it out"):
         ka.data.read_sound(path)
     preprocessor = ka.data.SpeechPreprocessor.build(["one"], sampling_rate=8000)
-    with pytest.raises(ValueError, match="broken.wav holds NaN or infinity"):
+    with pytest.raises(ValueError, match="broken.wav has NaN or infinity"):
         preprocessor([path])
-    with pytest.raises(ValueError, match="recording 'one' holds NaN or infinity"):
+    with pytest.raises(ValueError, match="sound of 'one' has NaN or infinity"):
         ka.data.Recording.collect([ka.data.Recording(sound, "one")], sampling_rate=8000)
 
 
 def test_lists_of_recordings_and_absolute_paths(tmp_path):
-    """A table may name any file, LibriSpeech's lists only those beside them."""
+    """Tables may name any file, but LibriSpeech's lists only files beside them."""
     sound = tmp_path / "sounds" / "a.wav"
     sound.parent.mkdir()
     soundfile.write(sound, np.zeros(800, "float32"), 8000)
     table = tmp_path / "tables" / "train.tsv"
     table.parent.mkdir()
     table.write_text(f"{sound}\tone\n../sounds/a.wav\ttwo\n")
-    found = ka.data.from_recordings(test=table).test
-    assert [recording.text for recording in found] == ["one", "two"]
+    recordings = ka.data.from_recordings(test=table).test
+    assert [recording.text for recording in recordings] == ["one", "two"]
     (table.parent / "1.trans.txt").write_text("../sounds/a ONE\n")
-    with pytest.raises(
-        ValueError, match=r"'../sounds/a' leads elsewhere: expected the name of a sound"
-    ):
+    with pytest.raises(ValueError, match=r"'../sounds/a': expected the name of a sound"):
         ka.data.from_recordings(test=table.parent)

@@ -1,4 +1,4 @@
-"""The archive that NLTK publishes; a small one stands for it where the real one is not there."""
+"""NLTK's archive, or a small one in its place if it is missing."""
 
 import hashlib
 import importlib
@@ -25,7 +25,7 @@ def published(tmp_path, monkeypatch):
     return path
 
 
-def test_fetched_once_and_split_for_good(published, tmp_path):
+def test_archive_is_downloaded_once_and_split_by_seed(published, tmp_path):
     data = load(tmp_path / "cache")
     published.unlink()
     assert load(tmp_path / "cache") == data != load(tmp_path / "cache", seed=1)
@@ -51,7 +51,7 @@ def test_no_network(published, tmp_path):
         load(tmp_path / "cache")
 
 
-def test_the_real_one(data_root):
+def test_published_archive(data_root):
     folder = data_root / "sentiment-sentence-polarity"
     if not folder.is_dir():
         pytest.skip("no sentence polarity among the real data")

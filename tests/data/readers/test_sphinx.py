@@ -1,4 +1,4 @@
-"""Lists and features as Sphinx keeps them."""
+"""Lists and features of Sphinx."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def write(path, cepstra=CEPSTRA, order=">"):
 
 
 def by_definition(cepstra):
-    """`-cmn current -feat 1s_c_d_dd`, frame by frame."""
+    """Compute `-cmn current -feat 1s_c_d_dd`, frame by frame."""
     x = cepstra - cepstra.mean(axis=0)
 
     def at(t):
@@ -34,11 +34,11 @@ def by_definition(cepstra):
 @pytest.mark.parametrize("order", "><")
 def test_features_with_their_differences(order, tmp_path):
     path = write(tmp_path / "a.mfc", order=order)
-    found = ka.data.read_features(path)
-    assert found.dtype == np.float32 and found.shape == (9, 39)
-    np.testing.assert_allclose(found, by_definition(CEPSTRA), atol=1e-5)
+    features = ka.data.read_features(path)
+    assert features.dtype == np.float32 and features.shape == (9, 39)
+    np.testing.assert_allclose(features, by_definition(CEPSTRA), atol=1e-5)
     plain = ka.data.read_features(path, differences=False)
-    np.testing.assert_allclose(plain, found[:, :13], atol=1e-6)
+    np.testing.assert_allclose(plain, features[:, :13], atol=1e-6)
 
 
 def write_lists(folder, ids=("s/f/a-1", "s/g/b-2"), lines=("<s> YES GO </s> (a-1)", "NO (b-2)")):
@@ -59,7 +59,7 @@ def test_a_list_names_features_and_speakers(tmp_path):
     preprocessor = ka.data.SpeechPreprocessor.build(["YES GO"], num_features=39)
     inputs = preprocessor([str(tmp_path / "feat/s/f/a-1.mfc")])
     np.testing.assert_array_equal(inputs["features"][0], data.test[0].sound)
-    with pytest.raises(ValueError, match="said.wav: this model takes features"):
+    with pytest.raises(ValueError, match="said.wav: expected features"):
         preprocessor(["said.wav"])
 
 
@@ -79,7 +79,7 @@ def test_a_list_names_sounds(tmp_path):
         (dict(), "fileids, line 2: there is neither .*b-2.mfc nor"),
     ],
 )
-def test_lists_that_do_not_fit_name_the_line(change, message, tmp_path):
+def test_mismatched_lists_are_errors_with_the_line(change, message, tmp_path):
     write(tmp_path / "feat/s/f/a-1.mfc")
     with pytest.raises(ValueError, match=message):
         ka.data.from_recordings(test=write_lists(tmp_path, **change))
@@ -88,15 +88,15 @@ def test_lists_that_do_not_fit_name_the_line(change, message, tmp_path):
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b"", "no file of cepstra"),
-        (b"\0\0\0\x0d" + bytes(8), "no file of cepstra"),
-        (b"\0\0\0\x02" + bytes(8), "has 2 numbers: expected finite ones, 13 of each frame"),
-        (b"\0\0\0\x0d" + b"\x7f\xc0\0\0" * 13, "expected finite ones"),
+        (b"", "not a file of cepstra"),
+        (b"\0\0\0\x0d" + bytes(8), "not a file of cepstra"),
+        (b"\0\0\0\x02" + bytes(8), "has 2 numbers: expected finite numbers, 13 for each frame"),
+        (b"\0\0\0\x0d" + b"\x7f\xc0\0\0" * 13, "expected finite numbers"),
     ],
 )
-def test_files_that_hold_no_cepstra(content, message, tmp_path):
+def test_files_without_cepstra_are_errors(content, message, tmp_path):
     (tmp_path / "a.mfc").write_bytes(content)
     with pytest.raises(ValueError, match=message):
         ka.data.read_features(tmp_path / "a.mfc")
-    with pytest.raises(ValueError, match="There is no file .*b.mfc"):
+    with pytest.raises(ValueError, match="The file .*b.mfc is missing"):
         ka.data.read_features(tmp_path / "b.mfc")

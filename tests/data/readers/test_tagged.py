@@ -21,7 +21,7 @@ def test_dev_is_held_out_of_train_by_seed():
     assert ka.data.from_conllu(TINY, dev_fraction=0).dev == []
 
 
-def test_a_given_dev_stays():
+def test_dev_does_not_change_if_it_is_passed():
     data = ka.data.from_conllu(TINY, dev=TINY)
     assert data.train == data.dev == ka.data.read_conllu(TINY)
 
@@ -34,8 +34,8 @@ def test_labels_of_every_part():
 
 
 def test_held_out_indices():
-    kept, held = hold_out(11, 0.25, seed=0)
-    assert len(held) == 3 and sorted([*kept, *held]) == list(range(11))
+    remaining, held = hold_out(11, 0.25, seed=0)
+    assert len(held) == 3 and sorted([*remaining, *held]) == list(range(11))
     assert list(held) == sorted(held) and len(hold_out(5, 0.01, 0)[1]) == 1
     with pytest.raises(ValueError, match="dev_fraction=1.0: expected a number from 0 to below 1"):
         hold_out(11, 1.0, 0)
@@ -99,9 +99,9 @@ def test_broken_lines_of_conll(tmp_path, text, message):
 
 def test_wrong_columns_of_conll(tmp_path):
     path = write_conll(tmp_path, "a\tO\n")
-    with pytest.raises(ValueError, match=":1: there is no column label_column=5: the line has 2"):
+    with pytest.raises(ValueError, match=":1: label_column=5: the line has 2 columns"):
         ka.data.from_conll(path, label_column=5)
-    with pytest.raises(ValueError, match=":1: there is no column token_column=-3"):
+    with pytest.raises(ValueError, match=":1: token_column=-3: the line has 2 columns"):
         ka.data.from_conll(path, token_column=-3)
     with pytest.raises(ValueError, match="made.conll holds no sentence"):
         ka.data.from_conll(write_conll(tmp_path, "\n\t\n"))
@@ -144,7 +144,7 @@ def test_words_only():
     assert len(sentences) == 30
     assert sentences[4].tokens == ("He", "did", "n't", "answer", "her", "letter", ".")
     assert sentences[4].tags == ("PRON", "AUX", "PART", "VERB", "PRON", "NOUN", "PUNCT")
-    # an empty node after "apples", which has a tag as well, is no word
+    # an empty node after "apples", which also has a tag, is not a word
     assert " ".join(sentences[9].tokens) == "She bought three apples and a pear ."
     assert len({tag for sentence in sentences for tag in sentence.tags}) == 16
 
@@ -155,8 +155,8 @@ def test_the_library_conllu_reads_the_same_words():
     words = [[word for word in sentence if isinstance(word["id"], int)] for sentence in parsed]
     for column in ("upos", "lemma"):
         expected = [tuple((w["form"], w[column]) for w in sentence) for sentence in words]
-        found = ka.data.read_conllu(TINY, column)
-        assert [tuple(zip(*sentence, strict=True)) for sentence in found] == expected
+        sentences = ka.data.read_conllu(TINY, column)
+        assert [tuple(zip(*sentence, strict=True)) for sentence in sentences] == expected
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_ends_of_files_and_of_lines(tmp_path, end):
     assert ka.data.read_conllu(path) == [(("a", "b"), ("X", "Y"))]
 
 
-def test_words_keep_strange_characters(tmp_path):
+def test_words_keep_unusual_characters(tmp_path):
     words = ["1 000", "a\u2028b", "\u00a0", "#", "_"]
     path = write_conllu(tmp_path, *((i, word, "X") for i, word in enumerate(words, 1)))
     assert list(ka.data.read_conllu(path)[0].tokens) == words
@@ -192,8 +192,8 @@ def test_several_gzipped_files(tmp_path):
     "second_line, message",
     [
         ("1\tdogs\tNOUN\n", r":2: expected 10 columns separated by tabs, found 3: '1\\tdogs"),
-        (ROW.format("x", "b", "X"), ":2: 'x' is no ID: expected an integer, 3-4 or 5.1"),
-        (ROW.format("²", "b", "X"), ":2: '²' is no ID"),
+        (ROW.format("x", "b", "X"), ":2: 'x' is not an ID: expected an integer, 3-4 or 5.1"),
+        (ROW.format("²", "b", "X"), ":2: '²' is not an ID"),
         (ROW.format("3", "b", "X"), ":2: expected the word with ID 2, found ID 3"),
         (ROW.format("1", "b", "X"), ":2: expected the word with ID 2, found ID 1"),
         (ROW.format("2", "", "X"), r":2: the word \(FORM, column 2\) is empty"),
@@ -252,7 +252,7 @@ def test_chinese(data_root):
 
 
 def sentences_of(lengths):
-    """Distinct sentences: token k of sentence i is `i-k`, its tag the parity of k."""
+    """Return different sentences: token k of sentence i is `i-k`, its tag the parity of k."""
     return [
         Sentence(tuple(f"{i}-{k}" for k in range(n)), tuple("EO"[k % 2] for k in range(n)))
         for i, n in enumerate(lengths)
@@ -260,18 +260,18 @@ def sentences_of(lengths):
 
 
 def read(batches, preprocessor):
-    """The sentences that batches hold, read back from the ids."""
-    found = []
+    """Return the sentences of batches, decoded from their ids."""
+    sentences = []
     for inputs, labels in batches:
         for ids, tags in zip(np.asarray(inputs["token_ids"]), np.asarray(labels), strict=True):
             length = int((tags >= 0).sum())
             assert (ids[:length] != 0).all() and (ids[length:] == 0).all()
             assert (tags[length:] == -1).all()
             tokens = tuple(preprocessor.tokenizer.entries[i] for i in ids[:length])
-            found.append(
+            sentences.append(
                 Sentence(tokens, tuple(preprocessor.labels.names[i] for i in tags[:length]))
             )
-    return found
+    return sentences
 
 
 LENGTHS = [1, 8, 9, 3, 16, 17, 40, 2, 8, 5, 24, 7, 1]
@@ -322,7 +322,7 @@ def test_shuffling_changes_by_epoch_and_repeats_by_seed():
     assert read(plain, preprocessor) == sentences
 
 
-def test_words_alone_and_own_edges():
+def test_batches_of_words_have_chosen_edges():
     sentences = sentences_of([2, 3, 7])
     preprocessor = TaggerPreprocessor.build(sentences, characters=False)
     batches = list(ka.data.batches(sentences, preprocessor, 2, edges=[4, 6]))

@@ -61,14 +61,14 @@ JSONL = "".join(json.dumps({"label": t.label, "text": t.text, "n": 1}) + "\n" fo
     [("a.csv", CSV), ("a.csv.gz", CSV), ("a.csv", CSV.replace("\n", "\r\n")), ("a.jsonl", JSONL)],
 )
 def test_the_same_texts_from_every_format(tmp_path, name, content):
-    found = read_texts(write(tmp_path / name, content))
-    assert [Text(text.replace("\r", ""), label) for text, label in found] == EXPECTED
+    texts = read_texts(write(tmp_path / name, content))
+    assert [Text(text.replace("\r", ""), label) for text, label in texts] == EXPECTED
 
 
 def test_tabs_quote_nothing(tmp_path):
     path = write(tmp_path / "a.tsv", 'sentence\tclass\nan "odd one\t0\n5" wide\t1\n')
-    found = read_texts(path, text_column="sentence", label_column="class")
-    assert found == [('an "odd one', "0"), ('5" wide', "1")]
+    texts = read_texts(path, text_column="sentence", label_column="class")
+    assert texts == [('an "odd one', "0"), ('5" wide', "1")]
 
 
 def test_numbers_in_json_are_labels(tmp_path):
@@ -96,10 +96,10 @@ def test_folders(tmp_path):
 
 def test_folders_without_texts(tmp_path):
     (tmp_path / "train" / "pos").mkdir(parents=True)
-    with pytest.raises(ValueError, match=r"holds no text: expected .txt files in a .* label\.$"):
+    with pytest.raises(ValueError, match=r"has no text: expected .txt files in a .* label\.$"):
         read_texts(tmp_path)
     write(tmp_path / "train" / "pos" / "1.txt", "fine")
-    with pytest.raises(ValueError, match="; .*train has such folders: is that the one to read"):
+    with pytest.raises(ValueError, match=". .*train has such folders: read that one"):
         read_texts(tmp_path)
     assert read_texts(tmp_path / "train") == [("fine", "pos")]
 
@@ -123,7 +123,7 @@ def test_parts(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", "words,label\nx,y\n", "a.csv:1: no column 'text'; the first row names words, la"),
+        ("a.csv", "words,label\nx,y\n", "a.csv:1: no column 'text', the first row names words, la"),
         (
             "a.csv",
             "text;label\nx;y\n",
@@ -132,20 +132,20 @@ def test_parts(tmp_path):
         (
             "a.tsv",
             "text,label\nx,y\n",
-            "a.tsv:1: the first row is one field, .*tsv has tabs: save",
+            "a.tsv:1: the first row is one field, .*by tabs: save",
         ),
-        ("a.csv", "text,class\nx,y\n", "no column 'label'; .* with label_column="),
+        ("a.csv", "text,class\nx,y\n", "no column 'label', .* with label_column="),
         ("a.csv", "text,label\nx,y\nx\n", "a.csv:3: found 1 fields where the first row has 2"),
-        ("a.csv", 'text,label\n"x"y,z\n', "a.csv:2: no CSV: .*expected after"),
+        ("a.csv", 'text,label\n"x"y,z\n', "a.csv:2: not CSV: .*expected after"),
         ("a.csv", "text,label\n ,y\n", "a.csv:2: 'text' is empty"),
         ("a.csv", "text,label\nx,\n", "a.csv:2: 'label' is empty"),
-        ("a.csv", "text,label\n", "a.csv holds no row"),
-        ("a.jsonl", "{\n", "a.jsonl:1: no JSON: "),
+        ("a.csv", "text,label\n", "a.csv has no row"),
+        ("a.jsonl", "{\n", "a.jsonl:1: not JSON: "),
         ("a.jsonl", "\n[1]\n", r"a.jsonl:2: expected an object, found '\[1\]'"),
-        ("a.jsonl", '{"text": "x"}', "a.jsonl:1: no 'label'; the object has text"),
+        ("a.jsonl", '{"text": "x"}', "a.jsonl:1: no 'label', the object has text"),
         ("a.jsonl", '{"text": "x", "label": true}', "'label' is true: expected a string"),
         ("a.jsonl", '{"text": 7.5, "label": "x"}', "'text' is 7.5: expected a string"),
-        ("a.txt", "x\n", "a.txt is no file of texts: .* .csv, .tsv, .jsonl"),
+        ("a.txt", "x\n", "a.txt is not a file of text: .* .csv, .tsv, .jsonl"),
     ],
 )
 def test_errors_say_where(tmp_path, name, content, message):
@@ -172,16 +172,16 @@ def preprocessor():
 
 
 def read(batches, preprocessor):
-    """The texts that batches hold, read back from the ids."""
-    found = []
+    """Return the texts of batches, decoded from their ids."""
+    texts = []
     for ids, labels in batches:
         assert ids.dtype == labels.dtype == "int32"
         for row, label in zip(np.asarray(ids), np.asarray(labels), strict=True):
             length = int((row != 0).sum())
             assert (row[length:] == 0).all()
             words = [preprocessor.tokenizer.entries[i] for i in row[:length]]
-            found.append(Text(" ".join(words), preprocessor.labels.names[label]))
-    return found
+            texts.append(Text(" ".join(words), preprocessor.labels.names[label]))
+    return texts
 
 
 @pytest.mark.parametrize("shuffle", [False, True])

@@ -1,5 +1,4 @@
-"""Data sets of TFDS by their features: small ones made here, the columns of known ones and, slow,
-two real ones prepared from their original files."""
+"""Data sets of TFDS by their features: made-up ones, and real ones from original files."""
 
 import gzip
 import hashlib
@@ -18,7 +17,7 @@ Text, Sequence, ClassLabel = tfds.features.Text, tfds.features.Sequence, tfds.fe
 
 
 class Made(tfds.core.GeneratorBasedBuilder, skip_registration=True):
-    """A builder whose features and examples are written down in the class."""
+    """A builder whose class lists its features and examples."""
 
     VERSION = tfds.core.Version("1.0.0")
     FEATURES, SPLITS, SUPERVISED = {}, {}, None
@@ -77,7 +76,7 @@ class MadeTopics(Made):
 
 
 class MadeTreebank(Made):
-    """As Universal Dependencies: every line of the file is a token; there is no dev split."""
+    """As Universal Dependencies: every line of the file is a token. Without a dev split."""
 
     FEATURES = {
         "idx": Text(),
@@ -124,7 +123,7 @@ CELL = tfds.features.BBox(ymin=0.25, xmin=0.5, ymax=0.75, xmax=1.0)
 
 
 class MadeCells(Made):
-    """As COCO: pictures of several sizes with boxes, and boxes of the test split are secret."""
+    """As COCO: pictures of several sizes with boxes. Boxes of the test split are secret."""
 
     FEATURES = {
         "image": tfds.features.Image(shape=(None, None, 3)),
@@ -152,7 +151,7 @@ class MadeCells(Made):
 
 
 class MadeDigits(Made):
-    """As MNIST; only one split."""
+    """As MNIST, with only one split."""
 
     FEATURES = {
         "id": Text(),
@@ -168,7 +167,7 @@ class MadeDigits(Made):
 
 
 class MadeTranslations(Made):
-    """As all translation sets; one sentence was not translated."""
+    """As all translation sets. One sentence has no translation."""
 
     FEATURES, SUPERVISED = tfds.features.Translation(["de", "en"]), ("de", "en")
     SPLITS = {
@@ -184,7 +183,7 @@ class MadeTranslations(Made):
 
 
 class MadeTatoeba(Made):
-    """As Tatoeba: pairs that TFDS does not call so; one split."""
+    """As Tatoeba: pairs without supervised keys, in one split."""
 
     FEATURES = {f"{s}_{t}": Text() for t in ("sentence", "language") for s in ("source", "target")}
     SPLITS = {
@@ -201,7 +200,7 @@ class MadeTatoeba(Made):
 
 
 class MadePlay(Made):
-    """As Tiny Shakespeare; two texts in a split."""
+    """As Tiny Shakespeare, with two texts in a split."""
 
     FEATURES = {"text": Text()}
     SPLITS = {
@@ -212,7 +211,7 @@ class MadePlay(Made):
 
 
 class MadeReviews(Made):
-    """As GLUE: nobody is told the labels of the test part, which are -1."""
+    """As GLUE: the labels of the test part are secret, -1."""
 
     FEATURES = {"sentence": Text(), "label": ClassLabel(names=["bad", "good"]), "idx": np.int32}
     SPLITS = {
@@ -223,7 +222,7 @@ class MadeReviews(Made):
 
 
 class MadeQuestions(Made):
-    """As SQuAD: a validation part, and no test part; some have no answer."""
+    """As SQuAD: a validation part instead of a test part, and some questions without answers."""
 
     FEATURES = {
         "id": Text(),
@@ -270,11 +269,17 @@ def test_boxes_are_in_pixels_and_a_secret_test_part_is_replaced(folder):
         assert example.objects()[0][2] == (width == 12)
         pixels, size = ka.data.DetectionPreprocessor(data.labels, (4, 4)).read(example.image)
         assert size == (8, width) and np.allclose(pixels * 255, width)
-    with pytest.raises(ValueError, match="made_digits has no feature image, or no objects"):
+    with pytest.raises(ValueError, match="made_digits lacks image, or objects"):
         ka.data.from_tfds_boxes("made_digits", data_dir=folder)
 
 
-def test_entities(folder):
+def test_a_dev_part_with_boxes_is_the_test_part_where_none_is_named(folder):
+    splits = {"train": "train", "dev": "train"}
+    data = ka.data.from_tfds_boxes("made_cells", splits=splits, data_dir=folder, dev_fraction=0.5)
+    assert (len(data.train), len(data.dev), len(data.test)) == (1, 1, 2)
+
+
+def test_xml_entities_are_refused(folder):
     data = ka.data.from_tfds("made_entities", label_column="ner", data_dir=folder)
     assert sorted(data.train) == [(("w0",), ("O",)), (("w0", "w1"), ("B-PER", "I-PER"))]
     assert data.dev == [(("w0", "w1"), ("B-LOC", "O"))] and data.test == [(("w0",), ("I-PER",))]
@@ -342,7 +347,7 @@ def test_running_text(folder):
     assert data.dev.split("\n\n", 1)[0] in ("All:", "Speak.") and len(data.dev) == 14
     data = ka.data.from_tfds("made_play", data_dir=folder, splits={"train": "train"})
     assert data.train + data.dev == "First Citizen:\nBefore we proceed\n" and len(data.dev) == 4
-    with pytest.raises(ValueError, match="made_play has no tokens .*texts with a label"):
+    with pytest.raises(ValueError, match="made_play has neither tokens .*text with a label"):
         ka.data.from_tfds("made_play", data_dir=folder, label_column="speaker")
 
 
@@ -366,13 +371,13 @@ def test_questions(folder):
     assert not all(question.answers for question in data.train)
     test = {question.id: question for question in data.test}
     assert [len(test[f"validation {i}"].answers) for i in range(4)] == [0, 1, 2, 0]
-    found = test["validation 1"]
-    assert (found.question, found.context) == ("Wie viele?", "Zwölf 1 Katzen.")
-    assert found.answers == (ka.data.Answer("Katzen", 8),)
+    example = test["validation 1"]
+    assert (example.question, example.context) == ("Wie viele?", "Zwölf 1 Katzen.")
+    assert example.answers == (ka.data.Answer("Katzen", 8),)
 
 
 def test_splits(folder):
-    with pytest.raises(ValueError, match=r"made_digits has no test split; it has: train\. Say"):
+    with pytest.raises(ValueError, match=r"made_digits has no test split, but train\. Name"):
         ka.data.from_tfds("made_digits", data_dir=folder)
     splits = {"train": "train[:6]", "test": "train[6:]"}
     data = ka.data.from_tfds("made_digits", data_dir=folder, splits=splits, dev_fraction=0.5)
@@ -381,7 +386,7 @@ def test_splits(folder):
         np.testing.assert_array_equal(split.pixels[:, 0, 0, 0], 25 * split.labels)
     data = ka.data.from_tfds("made_digits", data_dir=folder, splits={"test": "train"})
     assert [len(s.labels) for s in (data.train, data.dev, data.test)] == [0, 0, 10]
-    with pytest.raises(ValueError, match=r"splits\['dev'\]='valid' is no split of made_digits"):
+    with pytest.raises(ValueError, match=r"splits\['dev'\]='valid': expected splits of made_d"):
         ka.data.from_tfds("made_digits", data_dir=folder, splits={"dev": "valid"})
     with pytest.raises(ValueError, match="splits has validation: expected train, dev or test"):
         ka.data.from_tfds("made_digits", data_dir=folder, splits={"validation": "train"})
@@ -390,27 +395,27 @@ def test_splits(folder):
 @pytest.mark.parametrize(
     "name, label_column, message",
     [
-        ("fashion_mnits", None, "no data set 'fashion_mnits' in TFDS. Near it: fashion_mnist"),
-        ("zzzzzz", None, "no data set 'zzzzzz' in TFDS. See its catalogue"),
-        ("huggingface:x", None, "no data set 'huggingface:x'"),
-        ("", None, "no data set ''"),
-        ("universal_dependencies", None, r"is several data sets; choose one, .* and \d+ more"),
-        ("universal_dependencies/en_ewtt", None, r"cannot make '.*/en_ewtt'.* are: en_ewt, "),
-        ("iris", None, "iris has no tokens with tags, .* features are: features, label"),
+        ("fashion_mnits", None, "lacks the dataset 'fashion_mnits'. Near it: fashion_mnist"),
+        ("zzzzzz", None, "lacks the dataset 'zzzzzz'. See its catalogue"),
+        ("huggingface:x", None, "lacks the dataset 'huggingface:x'"),
+        ("", None, "lacks the dataset ''"),
+        ("universal_dependencies", None, r"has several configs: .* and \d+ more\. Choose one"),
+        ("universal_dependencies/en_ewtt", None, r"cannot make '.*/en_ewtt'.* en_ewt, "),
+        ("iris", None, "iris has neither tokens with tags, .* features are: features, label"),
         ("glue/mnli", None, "has premise, hypothesis. Choose with text_column='premise'"),
         ("conll2003", None, r"conll2003 has pos, chunks, ner. Choose with label_column='pos'"),
         ("conll2003", "upos", "conll2003 has no label column 'upos', but pos, chunks, ner"),
-        ("spoken_digit", None, "spoken_digit has recordings, .* ka.data.connected_digits joins"),
+        ("spoken_digit", None, "spoken_digit has recordings: .* ka.data.connected_digits"),
         (
             "bccd",
             None,
-            "bccd has pictures with boxes: read it .*from_tfds_boxes, for an ObjectDetector",
+            "bccd has images with boxes: read it with ka.data.from_tfds_boxes",
         ),
         ("mnist", "labels", "mnist has no label column 'labels', but label"),
         ("universal_dependencies/en_ewt", "tokens", "no label column 'tokens', but upos, .*xpos"),
     ],
 )
-def test_names_and_columns_that_are_not_there(folder, name, label_column, message):
+def test_missing_names_and_columns_are_errors(folder, name, label_column, message):
     with pytest.raises(ValueError, match=message):
         ka.data.from_tfds(name, label_column=label_column, data_dir=folder)
 
@@ -444,7 +449,7 @@ def test_columns_of_known_data_sets(folder, name, label_column, expected):
     assert find_columns(tfds, builder, name, label_column) == expected
 
 
-def test_data_that_cannot_be_had(folder):
+def test_failed_download_is_a_connection_error(folder):
     with pytest.raises(ConnectionError, match="made_unreachable is not in .*no route to host$"):
         ka.data.from_tfds("made_unreachable", label_column="ner", data_dir=folder)
     with pytest.raises(ValueError, match="cannot prepare made_by_hand: .* sheet.zip into manual/$"):
@@ -479,7 +484,7 @@ def test_german_sentences_of_tatoeba(folder, data_root):
 
 
 def put_in_cache(folder, urls, files):
-    """Lays files where TFDS keeps what it has downloaded, so that it finds them there."""
+    """Copy files into TFDS's folder of downloads."""
     downloads = folder / "downloads"
     downloads.mkdir(exist_ok=True)
     for url, content in zip(urls, files, strict=True):
@@ -493,10 +498,10 @@ def put_in_cache(folder, urls, files):
 
 @pytest.mark.sweep
 def test_english_web_treebank(folder, data_root):
-    """Prepared by the official builder; the same sentences as in the files themselves."""
-    here = data_root / "tfds-universal-dependencies"
+    """Compare the official builder with the original files."""
+    root = data_root / "tfds-universal-dependencies"
     names = [f"en_ewt-ud-{split}.conllu" for split in ("train", "dev", "test")]
-    paths = [here / f"{name}.gz" for name in names]
+    paths = [root / f"{name}.gz" for name in names]
     address = "https://raw.githubusercontent.com/UniversalDependencies/UD_English-EWT/r2.10/"
     files = [gzip.decompress(path.read_bytes()) for path in paths]
     put_in_cache(folder, [address + name for name in names], files)
@@ -509,27 +514,27 @@ def test_english_web_treebank(folder, data_root):
 
 @pytest.mark.sweep
 def test_fashion_mnist(folder, data_root):
-    here = data_root / "images-fashion-mnist"
+    root = data_root / "images-fashion-mnist"
     names = [f"{a}-{b}-ubyte.gz" for a in ("train", "t10k") for b in ("images-idx3", "labels-idx1")]
     address = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
-    files = [(here / name).read_bytes() for name in names]
+    files = [(root / name).read_bytes() for name in names]
     put_in_cache(folder, [address + name for name in names], files)
     data = ka.data.from_tfds("fashion_mnist", data_dir=folder)
     assert [len(s.labels) for s in (data.train, data.dev, data.test)] == [54000, 6000, 10000]
     assert data.train.image_shape == (28, 28, 1) and data.labels[9] == "Ankle boot"
-    # TFDS shuffles; every image must come with its own label, and none be lost
-    given = np.frombuffer(gzip.decompress(files[2])[16:], "uint8").reshape(-1, 784)
+    # TFDS shuffles. Every image must come with its own label, and none be lost
+    pixels = np.frombuffer(gzip.decompress(files[2])[16:], "uint8").reshape(-1, 784)
     labels = np.frombuffer(gzip.decompress(files[3])[8:], "uint8")
-    expected = sorted((image.tobytes(), label) for image, label in zip(given, labels, strict=True))
-    found = sorted(
+    expected = sorted((image.tobytes(), label) for image, label in zip(pixels, labels, strict=True))
+    actual = sorted(
         (i.tobytes(), n) for i, n in zip(data.test.pixels, data.test.labels, strict=True)
     )
-    assert found == expected
+    assert actual == expected
 
 
 @pytest.mark.sweep
 def test_bccd(folder, data_root):
-    """By the official builder: the counts of its catalogue page, less two boxes without area."""
+    """Compare counts with the catalogue, less two boxes without area."""
     path = data_root / "tfds-bccd" / "v1.0.zip"
     address = "https://github.com/Shenggan/BCCD_Dataset/archive/v1.0.zip"
     put_in_cache(folder, [address], [path.read_bytes()])
@@ -542,7 +547,7 @@ def test_bccd(folder, data_root):
 
 @pytest.mark.sweep
 def test_xquad(folder, data_root):
-    """By the official builder; the same questions as in the file itself."""
+    """Compare the official builder with the original file."""
     path = data_root / "qa-xquad" / "xquad.en.json"
     address = "https://github.com/deepmind/xquad/raw/master/xquad.en.json"
     put_in_cache(folder, [address], [path.read_bytes()])

@@ -1,4 +1,4 @@
-"""Tokenizers of checkpoints, and those for apps in plain Python, which give the same ids."""
+"""Tokenizers of checkpoints, and those in plain Python for apps, which give the same ids."""
 
 import gzip
 import io
@@ -91,7 +91,7 @@ PLAIN = [line for line in LINES if "[MASK]" not in line]  # without tokens of th
 
 
 def make_plain(content):
-    """The tokenizer for apps of a `tokenizer.json`."""
+    """Return the tokenizer for apps from a `tokenizer.json`."""
     rules = engines.parse_rules(content)
     return WordPiece.from_json(rules) or ByteBPE.from_json(rules)
 
@@ -119,29 +119,29 @@ def test_texts_and_pairs_are_cut_and_framed_as_the_library_does(name):
         first, second = (LINES[i] for i in draw.integers(len(LINES), size=2))
         length = int(draw.integers(5, 60))
         theirs.enable_truncation(length)
-        found = theirs.encode(first, second)
-        given = ours([first], [second], max_length=length)
-        assert given["token_ids"][0].tolist() == found.ids
+        expected = theirs.encode(first, second)
+        actual = ours([first], [second], max_length=length)
+        assert actual["token_ids"][0].tolist() == expected.ids
         if name.startswith("BERT"):
-            assert given["segment_ids"][0].tolist() == found.type_ids
+            assert actual["segment_ids"][0].tolist() == expected.type_ids
         assert ours.encode([first], max_length=length) == [theirs.encode(first).ids]
 
 
 @pytest.mark.parametrize("name", ["BERT, small letters", "RoBERTa of words"])
-def test_words_know_where_their_pieces_begin(name):
+def test_words_have_the_positions_of_their_first_pieces(name):
     content = RULES[name]()
     ours = ka.data.PretrainedTokenizer.from_json(content)
     theirs = tokenizers.Tokenizer.from_str(content.decode())
     for line in LINES[:8]:
         words = [w for w in line.split() if ours.engine.encode(w)]
-        found = theirs.encode(words, is_pretokenized=True)
-        ids, places = ours.encode_words(words)
-        assert ids == found.ids
-        assert places == [found.word_ids.index(k) for k in range(len(words))]
+        expected = theirs.encode(words, is_pretokenized=True)
+        ids, positions = ours.encode_words(words)
+        assert ids == expected.ids
+        assert positions == [expected.word_ids.index(k) for k in range(len(words))]
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_plain_python_knows_the_characters_that_the_library_does(name):
+def test_plain_python_classifies_characters_as_the_library(name):
     content = RULES[name]()
     library, plain = ka.data.PretrainedTokenizer.from_json(content), make_plain(content)
     for line in PLAIN:
@@ -156,11 +156,11 @@ def test_plain_python_knows_the_characters_that_the_library_does(name):
 
 def test_a_word_without_a_piece_is_unknown():
     tokenizer = ka.data.PretrainedTokenizer.from_json(train_word_piece(True))
-    ids, places = tokenizer.encode_words(["cats", "\u200b", "sat"])
-    assert ids[places[1]] == tokenizer.engine.unknown_id == 1 and len(places) == 3
+    ids, positions = tokenizer.encode_words(["cats", "\u200b", "sat"])
+    assert ids[positions[1]] == tokenizer.engine.unknown_id == 1 and len(positions) == 3
 
 
-def test_a_sentence_too_long_is_refused_and_not_cut():
+def test_too_long_sentence_is_an_error():
     tokenizer = ka.data.PretrainedTokenizer.from_json(train_word_piece(True), max_length=6)
     with pytest.raises(ValueError, match="pieces of words, over this model's limit of 6: 'the"):
         tokenizer.encode_words(["the", "mat"] * 4)
@@ -241,7 +241,7 @@ TEMPLATES = {
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_the_library_says_what_stands_around_texts(name):
+def test_special_tokens_around_texts_are_those_of_the_library(name):
     assert engines.LibraryEngine(RULES[name]()).read_templates() == TEMPLATES[name]
 
 
@@ -253,7 +253,7 @@ def test_without_special_tokens_a_text_stays_as_it_is():
     assert engines.LibraryEngine(content).read_templates() == expected
 
 
-def test_special_tokens_in_an_unknown_way_are_refused():
+def test_unsupported_special_tokens_are_refused():
     rules = json.loads(train_bytes())
     rules["post_processor"] = {"type": "Poetry"}
     with pytest.raises(ValueError, match="tokenizer.json is damaged"):
@@ -263,7 +263,7 @@ def test_special_tokens_in_an_unknown_way_are_refused():
 def test_patterns_of_rust_are_those_of_python():
     pattern = compile_pattern(r"[^\s\p{Lu}]+|\p{Lu}\S?")
     assert pattern.findall("aÄb \x1cC") == ["a", "Äb", "\x1c", "C"]
-    assert not compile_pattern(r"\s").match("\x1c")  # a space of Python's alone
+    assert not compile_pattern(r"\s").match("\x1c")  # a space only in Python
 
 
 def make_sentence_piece(**options):
@@ -279,14 +279,14 @@ def make_sentence_piece(**options):
     return made.getvalue()
 
 
-def test_t5_has_its_sentinels_behind_the_pieces():
+def test_sentinels_of_t5_follow_the_pieces():
     content = make_sentence_piece(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
     tokenizer = ka.data.PretrainedTokenizer("t5", {"spiece.model": content}, [("text", 0), (1, 0)])
     (ids,) = tokenizer.encode(["The cats <extra_id_0> mat."])
     assert ids[-1] == 1 and 199 in ids and len(tokenizer) == 200
     assert tokenizer.decode([ids], special=True)[0].count("<extra_id_0>") == 1
     assert tokenizer.decode(tokenizer.encode(["The cats sat"])) == ["The cats sat"]
-    with pytest.raises(ValueError, match="reads no pairs"):
+    with pytest.raises(ValueError, match="does not read pairs"):
         tokenizer(["a"], ["b"])
 
 
@@ -299,9 +299,9 @@ def test_special_tokens_in_a_text_of_t5_have_their_ids():
     ]
 
 
-def test_a_tokenizer_that_does_not_say_where_its_tokens_are():
+def test_spans_need_an_engine_with_positions():
     tokenizer = ka.data.PretrainedTokenizer("t5", {"x": make_sentence_piece()}, [("text", 0)])
-    with pytest.raises(ValueError, match="of kind t5 does not say where its tokens are"):
+    with pytest.raises(ValueError, match="of kind t5 has no positions of its tokens"):
         tokenizer.encode_spans("the cat")
 
 
@@ -328,7 +328,7 @@ def test_marian_has_a_table_of_ids_for_both_languages():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RULES)
 def test_five_thousand_natural_lines(name, data_root):
-    """Lines in English, German and Chinese, of news, captions and tweets."""
+    """Compare lines of news, captions and tweets in English, German and Chinese."""
     content = RULES[name]()
     library, plain = engines.LibraryEngine(content), make_plain(content)
     lines = read_natural_lines(data_root)

@@ -48,26 +48,26 @@ def test_errors_of_characters(tmp_path):
         characters.encode("ab")
     with pytest.raises(ValueError, match="Characters.build: 'ab' is one text"):
         Characters.build("ab")
-    with pytest.raises(ValueError, match="There is no id 9: the vocabulary has ids from 0 to 8"):
+    with pytest.raises(ValueError, match="The id 9 is not in the vocabulary, which has 0 to 8"):
         characters.decode([[4, 9]])
-    with pytest.raises(ValueError, match="There is no id -1"):
+    with pytest.raises(ValueError, match="The id -1 is not"):
         characters.decode([[-1]])
     with pytest.raises(ValueError, match=r"Ids of shape \(\) and dtype int64: expected a list"):
         characters.decode([4, 5])
     with pytest.raises(ValueError, match=r"dtype float64: expected a list of int for each"):
         characters.decode([[0.5]])
-    with pytest.raises(ValueError, match="begin with <pad>, .* these begin with 'a', 'b'"):
+    with pytest.raises(ValueError, match="begin with <pad>, .* these with 'a', 'b'"):
         Characters(["a", "b"])
     with pytest.raises(ValueError, match="'ab' is not one character"):
         Characters([*characters.entries, "ab"])
-    with pytest.raises(ValueError, match="'a' is there more than once"):
+    with pytest.raises(ValueError, match="'a' occurs twice"):
         Characters([*characters.entries, "a"])
     with pytest.raises(ValueError, match=r"max_size=3\): .* at least 4"):
         Characters.build(TEXTS, max_size=3)
     with pytest.raises(FileNotFoundError, match="There is no file .*gone.json"):
         Characters.load(tmp_path / "gone.json")
     (tmp_path / "wrong.json").write_text("{}")
-    with pytest.raises(ValueError, match="wrong.json holds no list of characters"):
+    with pytest.raises(ValueError, match="wrong.json is not a list of characters"):
         Characters.load(tmp_path / "wrong.json")
     (tmp_path / "broken.json").write_text("[")
     with pytest.raises(ValueError, match="broken.json is not valid JSON"):
@@ -109,7 +109,7 @@ def test_subwords_back_and_forth(model_type):
 def test_special_ids(subwords):
     assert subwords.pieces([0, 1, 2, 3]) == ["<pad>", "<unk>", "<s>", "</s>"]
     ids = subwords.encode(["</s> <s>", "Yak", "", "<pad>"])
-    # What reads like a special piece is text, and ends or pads nothing.
+    # A special piece in a text is text: it neither ends nor pads.
     assert not {0, 2, 3} & {int(i) for row in ids for i in row} and ids[2].shape == (0,)
     assert 1 in ids[1].tolist()  # no Y in the lines
     mann = subwords.encode(["Ein Mann"])[0].tolist()
@@ -168,13 +168,13 @@ def test_errors_of_subwords(tmp_path, monkeypatch, subwords):
         Subwords.build(["", " \n"], 40)
     with pytest.raises(ValueError, match="model_type='words': expected one of"):
         Subwords.build(LINES, 40, model_type="words")
-    with pytest.raises(ValueError, match="'Ein Mann' is one text, expected a list of texts"):
+    with pytest.raises(ValueError, match="'Ein Mann' is one text, expected a list of str"):
         subwords.encode("Ein Mann")
-    with pytest.raises(ValueError, match="There is no id 48: .* from 0 to 47"):
+    with pytest.raises(ValueError, match="The id 48 is not .* 0 to 47"):
         subwords.decode([[48]])
     with pytest.raises(FileNotFoundError, match="There is no file .*gone.model"):
         Subwords.load(tmp_path / "gone.model")
-    with pytest.raises(ValueError, match="b'junk'... is no SentencePiece model: .*Subwords.load"):
+    with pytest.raises(ValueError, match="b'junk'...: expected .*Subwords.load"):
         Subwords(b"junk")
     proto = io.BytesIO()
     options = dict(sentence_iterator=iter(LINES), vocab_size=40, minloglevel=2)
@@ -221,7 +221,7 @@ def test_a_mask_is_one_subword(model_type):
     assert plain.mask_token_id is None and plain.pieces([4]) != ["[MASK]"]
 
 
-def test_masks_are_kept_in_files(tmp_path):
+def test_mask_token_is_saved(tmp_path):
     for tokenizer, name in (
         (Characters.build(MASKED_LINES, mask_token=True), "c.json"),
         (Subwords.build(MASKED_LINES, 24, mask_token=True), "s.model"),
@@ -233,8 +233,8 @@ def test_masks_are_kept_in_files(tmp_path):
 
 
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
-def test_a_vocabulary_shrinks_to_what_texts_have(model_type):
-    with pytest.raises(ValueError, match=r"too large for these texts: choose \d+ at most"):
+def test_vocabulary_shrinks_to_the_pieces_of_the_texts(model_type):
+    with pytest.raises(ValueError, match=r"too large for this text: choose \d+ at most"):
         Subwords.build(LINES, 4000, model_type=model_type)
     subwords = Subwords.build(LINES, 4000, model_type=model_type, shrink=True)
     assert 40 < len(subwords) < 4000 and subwords.decode(subwords.encode(LINES[:1])) == LINES[:1]
@@ -268,14 +268,14 @@ def test_pieces_are_spelled_with_known_ones(subwords):
         if 1 not in ids:
             assert "".join(subwords.pieces(ids)) == piece
     assert any(1 in ids for ids in spelled)
-    known = subwords.pieces(range(4, len(subwords)))
-    assert ["".join(subwords.pieces(ids)) for ids in subwords.spell(known)] == known
+    old_pieces = subwords.pieces(range(4, len(subwords)))
+    assert ["".join(subwords.pieces(ids)) for ids in subwords.spell(old_pieces)] == old_pieces
 
 
-def test_lowercase_stays_and_pairs_are_not_added_to():
+def test_extending_keeps_lowercase_and_refuses_byte_pairs():
     lower = Subwords.build(LINES, 48, lowercase=True).extend(OTHERS, 60)
     assert lower.decode(lower.encode(OTHERS[:1])) == ["ich weiß es nicht."]
-    with pytest.raises(ValueError, match='type "unigram" alone'):
+    with pytest.raises(ValueError, match='needs a model of type "unigram"'):
         Subwords.build(LINES, 48, model_type="bpe").extend(OTHERS, 60)
 
 
@@ -289,7 +289,7 @@ def test_words(tmp_path):
     assert Words.build(["a b b"], max_size=5).entries[4:] == ("b",)
     with pytest.raises(ValueError, match="'a b' is not one word"):
         Words((*words.entries, "a b"))
-    with pytest.raises(ValueError, match="'a' is there more than once"):
+    with pytest.raises(ValueError, match="'a' occurs twice"):
         Words((*words.entries, "a"))
     with pytest.raises(ValueError, match="Words begin with <pad>"):
         Words(("a",))

@@ -12,7 +12,7 @@ def test_order_is_by_count_then_by_letter():
     assert Vocabulary.build(TEXT).entries == ("<pad>", "<unk>", "a", "b", "A", "c", "d")
 
 
-def test_rare_ones_are_unknown():
+def test_rare_words_are_unknown():
     words = Vocabulary.build(TEXT, min_count=2)
     assert words.entries == ("<pad>", "<unk>", "a", "b") and len(words) == 4
     ids = words.ids(TEXT)
@@ -70,9 +70,9 @@ def test_labels_are_a_sequence():
 
 
 def test_errors(tmp_path):
-    with pytest.raises(ValueError, match="begins with 'a', 'b'"):
+    with pytest.raises(ValueError, match="but this one with 'a', 'b'"):
         Vocabulary(["a", "b"])
-    with pytest.raises(ValueError, match="Entries must differ; 'x' is there more than once"):
+    with pytest.raises(ValueError, match="Entries must differ: 'x' occurs twice"):
         Labels(["x", "y", "x"])
     with pytest.raises(ValueError, match=r"The entry 'a\\nb' cannot be a line"):
         Labels(["a\nb"])

@@ -24,21 +24,21 @@ SHIPPED = sorted((pathlib.Path(ka.__file__).parents[1] / "saved_models").glob("*
 
 
 def run_signatures(path):
-    """{signature: (what the interpreter gives for two draws, the `Execution`)} of a file."""
+    """Return {signature: (the interpreter's outputs for two draws, the `Execution`)} of a file."""
     runs = {s.name: ka.export.load(path, s.name) for s in flatbuffer.read_graph(path).signatures}
-    given = {name: tuple(draw(run, seed) for seed in (0, 1)) for name, run in runs.items()}
-    jobs = [compiled_model.Job(path, name, batches) for name, batches in given.items()]
-    found = dict(zip(runs, compiled_model.run_jobs(jobs), strict=True))
-    return {n: ([runs[n](batch) for batch in given[n]], found[n]) for n in runs}
+    inputs = {name: tuple(draw(run, seed) for seed in (0, 1)) for name, run in runs.items()}
+    jobs = [compiled_model.Job(path, name, batches) for name, batches in inputs.items()]
+    result = dict(zip(runs, compiled_model.run_jobs(jobs), strict=True))
+    return {n: ([runs[n](batch) for batch in inputs[n]], result[n]) for n in runs}
 
 
 def assert_equal(path, *, atol=1e-5):
-    """Asserts that every signature gives what the interpreter does: `atol` per largest number."""
-    for name, (expected, found) in run_signatures(path).items():
-        assert found.failure is None, (name, found.failure)
-        for wanted, outputs in zip(expected, found.outputs, strict=True):
-            assert outputs.keys() == wanted.keys(), name
-            for key, array in wanted.items():
+    """Assert that every signature equals the interpreter, to `atol` times the largest number."""
+    for name, (expected, result) in run_signatures(path).items():
+        assert result.failure is None, (name, result.failure)
+        for target, outputs in zip(expected, result.outputs, strict=True):
+            assert outputs.keys() == target.keys(), name
+            for key, array in target.items():
                 assert outputs[key].dtype == array.dtype and outputs[key].shape == array.shape
                 if array.dtype == np.float32:
                     allowed = atol * max(1.0, np.abs(array).max())
@@ -64,8 +64,8 @@ def test_fixed_shapes_run_and_free_ones_are_refused(tmp_path):
         compiled_model.Job(fixed, "other", (batch,)),
         compiled_model.Job(fixed, "serving_default", ({"features": np.ones((1, 3))},)),
     ]
-    reasons = [found.failure for found in compiled_model.run_jobs(jobs)]
-    assert "free shapes are for the interpreter only: CompiledModel crashes" in reasons[0]
+    reasons = [result.failure for result in compiled_model.run_jobs(jobs)]
+    assert "free shapes run only in the interpreter. CompiledModel crashes" in reasons[0]
     assert "no signature 'other'" in reasons[1] and "it takes" in reasons[2]
     with pytest.raises(ka.export.ExportError, match="free.tflite does not run in CompiledModel: "):
         compiled_model.run_signature(free, "serving_default", [batch])
@@ -82,7 +82,7 @@ def test_whole_models(name, quantization, tmp_path_factory):
 @pytest.mark.parametrize("quantization", sampled(["int8_weights", None]))
 @pytest.mark.parametrize("name", sampled(WRITING, 1))
 def test_models_that_write(name, quantization, tmp_path_factory):
-    """Every signature, and the loop around `step` that callers write."""
+    """Run every signature, and a caller's loop around `step`."""
     assert_equal(export_writing(tmp_path_factory, name, quantization))
 
 
@@ -100,10 +100,10 @@ def test_draws_of_a_decoder(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_shipped_files(path):
-    """Those of fixed shape run; those of free shape would crash, and are refused."""
+    """Files of fixed shape run. Files of free shape are refused, because they would crash."""
     if any(None in t.shape for s in flatbuffer.read_graph(path).signatures for t in s.inputs):
         name = flatbuffer.read_graph(path).signatures[0].name
-        with pytest.raises(ka.export.ExportError, match="free shapes are for the interpreter only"):
+        with pytest.raises(ka.export.ExportError, match="free shapes run only in the interpreter"):
             compiled_model.run_signature(path, name, [])
         return
     assert_equal(path)

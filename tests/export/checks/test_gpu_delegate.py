@@ -1,4 +1,4 @@
-"""Files on ai_edge_litert's GPU delegate: what it takes, and the numbers that come out."""
+"""Files on ai_edge_litert's GPU delegate: supported operators, and correct results."""
 
 import dataclasses
 import pathlib
@@ -16,7 +16,7 @@ from tests.export.helpers import find_delegate, randomize
 
 @pytest.fixture
 def delegate():
-    """The module, where it finds a driver of Vulkan."""
+    """Return the module `gpu_delegate` if there is a Vulkan driver."""
     return find_delegate()
 
 
@@ -42,12 +42,12 @@ def batches(count, batch_size=1):
 
 
 @pytest.mark.slow
-def test_batches_give_what_the_model_gives(delegate, fixed):
+def test_batches_equal_the_model(delegate, fixed):
     model, path = fixed
-    given = batches(3)
-    found = delegate.run_signature(path, "serving_default", given)
-    assert found.fully_accelerated and found.refused == () and found.failure is None
-    for batch, outputs in zip(given, found.outputs, strict=True):
+    inputs = batches(3)
+    result = delegate.run_signature(path, "serving_default", inputs)
+    assert result.fully_accelerated and result.refused == () and result.failure is None
+    for batch, outputs in zip(inputs, result.outputs, strict=True):
         np.testing.assert_allclose(outputs["logits"], model(batch["images"]), atol=1e-5)
 
 
@@ -64,7 +64,7 @@ def test_verify_compares_what_the_delegate_gives(delegate, fixed):
 
 
 def labeler():
-    """With rotary positions, for 12 tokens: most of what was refused, or wrong, is in it."""
+    """Return a model for 12 tokens that uses most of the rewritten operators."""
     model = ka.models.sequence_labeler(
         50, 5, num_layers=1, num_heads=2, hidden_dim=64, intermediate_dim=96
     )
@@ -82,11 +82,11 @@ def test_a_labeler_runs_whole(delegate, quantization, tmp_path):
     model, batch = labeler()
     path, sizes = tmp_path / "m.tflite", {"batch_size": 1, "sequence_length": 12}
     export.to_litert(model, path, quantization=quantization, **sizes)
-    found = delegate.run_signature(path, "serving_default", [batch])
-    assert found.fully_accelerated, found.refused
+    result = delegate.run_signature(path, "serving_default", [batch])
+    assert result.fully_accelerated, result.refused
     expected = export.load(path)(batch)["logits"]
     close = {None: 1e-5, "float16": 1e-3, "int8_weights": 0.2}[quantization]
-    np.testing.assert_allclose(found.outputs[0]["logits"], expected, atol=close)
+    np.testing.assert_allclose(result.outputs[0]["logits"], expected, atol=close)
 
 
 @pytest.mark.slow
@@ -96,13 +96,13 @@ def test_the_first_token_runs_whole(delegate, pooling, tmp_path):
     model = keras.Model(x, ka.blocks.Pooling(pooling, name="y")(x))
     randomize(model)
     export.to_litert(model, tmp_path / "m.tflite", batch_size=1)
-    given = [{"x": np.random.default_rng(2).normal(size=(1, 5, 12))}]
-    parity = export.verify(model, tmp_path / "m.tflite", given, runtime="gpu")["y"]
+    inputs = [{"x": np.random.default_rng(2).normal(size=(1, 5, 12))}]
+    parity = export.verify(model, tmp_path / "m.tflite", inputs, runtime="gpu")["y"]
     assert parity.runtime == "GPU delegate" and parity.max_abs_error < 1e-5
 
 
 @pytest.mark.slow
-def test_jobs_that_cannot_run_say_why_and_the_others_run(delegate, fixed, tmp_path):
+def test_jobs_that_cannot_run_do_not_stop_the_others(delegate, fixed, tmp_path):
     model, path = fixed
     export.to_litert(model, tmp_path / "free.tflite")
     jobs = [
@@ -122,8 +122,8 @@ def test_jobs_that_cannot_run_say_why_and_the_others_run(delegate, fixed, tmp_pa
 
 
 @pytest.mark.slow
-def test_a_job_that_ends_the_process_costs_that_job_alone(delegate, fixed, monkeypatch, tmp_path):
-    """In place of a driver's crash: a process that kills itself at the second of three jobs."""
+def test_a_crash_fails_only_its_own_job(delegate, fixed, monkeypatch, tmp_path):
+    """Simulate a driver's crash with a process that kills itself at the second of three jobs."""
     script = pathlib.Path(compiled_model._SCRIPT).read_text("utf-8")
     place = '        os.write(2, f"\\njob {number}\\n".encode())\n'
     assert place in script
@@ -137,7 +137,7 @@ def test_a_job_that_ends_the_process_costs_that_job_alone(delegate, fixed, monke
     np.testing.assert_array_equal(first.outputs[0]["logits"], third.outputs[0]["logits"])
 
 
-def test_without_a_driver_there_is_a_sentence(fixed, monkeypatch):
+def test_a_missing_driver_is_an_error(fixed, monkeypatch):
     missing = "No GPU delegate runs here: No adapters found. On Debian and Ubuntu, ..."
     monkeypatch.setattr(gpu_delegate, "_find_driver", lambda: (None, missing))
     assert not gpu_delegate.is_available() and gpu_delegate.explain_missing() == missing
@@ -145,9 +145,9 @@ def test_without_a_driver_there_is_a_sentence(fixed, monkeypatch):
         export.verify(*fixed, batches(1), runtime="gpu")
 
 
-def test_a_driver_that_finds_no_gpu_is_none(monkeypatch, tmp_path):
+def test_a_driver_without_a_gpu_does_not_count(monkeypatch, tmp_path):
     """Named drivers are the only ones that are tried."""
-    for name in gpu_delegate._NAMED_DRIVERS:
+    for name in gpu_delegate._DRIVER_VARIABLES:
         monkeypatch.setenv(name, str(tmp_path / "nothing.json"))
     environment, missing = gpu_delegate._find_driver.__wrapped__()
     assert environment is None and "apt install chromium-common libvulkan1" in missing
@@ -156,15 +156,15 @@ def test_a_driver_that_finds_no_gpu_is_none(monkeypatch, tmp_path):
 def test_runtimes_are_checked(fixed, tmp_path):
     model, path = fixed
     with pytest.raises(
-        ValueError, match="runtime='tpu' is unknown. Known: None, 'compiled_model', 'gpu'"
+        ValueError, match="runtime='tpu' is unknown. Use one of None, 'compiled_model', 'gpu'"
     ):
         export.verify(model, path, batches(1), runtime="tpu")
     model.save(tmp_path / "model.keras")
-    with pytest.raises(ValueError, match="runtime='gpu' runs .tflite files; .* is keras"):
+    with pytest.raises(ValueError, match="runtime='gpu' runs .tflite files, but .* is keras"):
         export.verify(model, tmp_path / "model.keras", batches(1), runtime="gpu")
 
 
-def test_the_log_tells_what_was_refused():
+def test_the_log_lists_refused_operators():
     log = (
         "INFO: Created\nERROR: Following operations are not supported by GPU delegate:\n"
         "DEQUANTIZE: \nGATHER: Only support 1D indices\n"
@@ -173,8 +173,8 @@ def test_the_log_tells_what_was_refused():
         "GATHER: Only support 1D indices\n"
         "1 operations will run on the GPU, and the remaining 2 operations will run on the CPU.\n"
     )
-    found = gpu_delegate.Delegation(**gpu_delegate._read_verdict(log))
-    assert found.refused == ("DEQUANTIZE", "GATHER: Only support 1D indices")
-    assert (found.on_gpu, found.on_cpu) == (100, 45)
-    assert dataclasses.replace(found, fully_accelerated=True).runtime == "GPU delegate"
-    assert found.runtime == "GPU delegate and CPU"
+    result = gpu_delegate.Delegation(**gpu_delegate._read_verdict(log))
+    assert result.refused == ("DEQUANTIZE", "GATHER: Only support 1D indices")
+    assert (result.on_gpu, result.on_cpu) == (100, 45)
+    assert dataclasses.replace(result, fully_accelerated=True).runtime == "GPU delegate"
+    assert result.runtime == "GPU delegate and CPU"

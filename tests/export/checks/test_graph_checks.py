@@ -11,7 +11,7 @@ from keras_attention.export.quantization import FLOAT32, INT8
 
 
 def flex_file(path):
-    """A file with an op that needs TensorFlow, as Keras's own export makes it without a word."""
+    """Return a file with an op that needs TensorFlow, as Keras's own export writes it."""
     inputs = keras.Input((4, 4), name="x")
     model = keras.Model(
         inputs, keras.layers.Lambda(keras.ops.inv, name="solve")(inputs), name="net"
@@ -55,7 +55,7 @@ def test_more_than_four_axes_are_refused(net):
     assert caught.value.op == "RESHAPE"
 
 
-def test_the_place_may_be_told_by_the_inputs(net):
+def test_the_layer_may_follow_from_the_inputs(net):
     last = graph("CUSTOM", tensor(2), outputs=(tensor(2, name="StatefulPartitionedCall:0"),))
     assert (
         str(graph_checks.find_culprit(last.operators[0], net)) == "CUSTOM in layer 'middle' (Dense)"
@@ -67,13 +67,13 @@ def test_variables_are_refused(net):
         graph_checks.check_ops(graph("READ_VARIABLE"), net)
 
 
-def test_64_bits_are_warned_of(net):
+def test_64_bit_ops_give_a_warning(net):
     (warning,) = graph_checks.check_ops(graph("ARG_MAX", outputs=(tensor(2, dtype="int64"),)), net)
     assert warning == "1 ops compute in int64, the first ARG_MAX in layer 'middle' (Dense)"
 
 
 @pytest.mark.parametrize(
-    "found, words",
+    "result, words",
     [
         (graph("BROADCAST_TO"), "BROADCAST_TO: 1"),
         (graph("GATHER_ND"), "GATHER_ND: 1"),
@@ -81,8 +81,8 @@ def test_64_bits_are_warned_of(net):
         (graph("WHILE"), "WHILE: 1"),
     ],
 )
-def test_gpu_objections_name_each_unsupported_operator(found, words):
-    (line,) = graph_checks.list_gpu_objections(found)
+def test_gpu_objections_name_each_unsupported_operator(result, words):
+    (line,) = graph_checks.list_gpu_objections(result)
     assert line.startswith(words)
 
 
@@ -105,8 +105,8 @@ def test_products_in_floats_are_counted(classifier):
         stored = flatbuffer.Stored("functional/dense_1/MatMul", (1,), dtype, 0, 0)
         return flatbuffer.Operator("FULLY_CONNECTED", False, (), (stored,), False)
 
-    found = flatbuffer.Flatbuffer((), (), (product("int8"), product("float32"), product("int8")))
-    (warning,) = graph_checks.check_int8(found, classifier)
+    result = flatbuffer.Flatbuffer((), (), (product("int8"), product("float32"), product("int8")))
+    (warning,) = graph_checks.check_int8(result, classifier)
     assert warning.startswith("1 of 3 products compute in floats, the first FULLY_CONNECTED")
 
 
@@ -126,9 +126,9 @@ def test_weights_stored_twice_are_refused(classifier):
     table = constant(999_983, 4 * 999_983, 99)  # computed in advance, as long as no weight
     assert graph_checks.check_weights(stored(*once, table), classifier, FLOAT32) == []
     twice = [constant(t.elements, t.constant, t.buffer + 50) for t in once]
-    with pytest.raises(export.ExportError, match="some are stored more than once"):
+    with pytest.raises(export.ExportError, match="some weights are stored more than once"):
         graph_checks.check_weights(stored(*once, *twice), classifier, FLOAT32)
     shared = [constant(t.elements, t.constant, t.buffer) for t in once]
     assert graph_checks.check_weights(stored(*once, *shared), classifier, FLOAT32) == []
     (warning,) = graph_checks.check_weights(stored(*once), classifier, INT8)
-    assert "quantized in part only" in warning
+    assert "only partly quantized" in warning

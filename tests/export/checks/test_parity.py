@@ -53,7 +53,10 @@ def test_infinities_in_the_same_place_are_equal():
     "outputs, message",
     [
         (np.full_like(LOGITS, np.nan), "NaN in 'logits' from R for ids"),
-        (LOGITS[:, :2], r"Wrong shape of 'logits' from R .*\(1, 2, 2\), not \(1, 3, 2\)"),
+        (
+            LOGITS[:, :2],
+            r"Wrong shape of 'logits' from R .*\(1, 2, 2\). The model returns \(1, 3, 2\)",
+        ),
     ],
 )
 def test_parity_refuses_nan_and_outputs_of_wrong_shape(outputs, message):
@@ -62,14 +65,16 @@ def test_parity_refuses_nan_and_outputs_of_wrong_shape(outputs, message):
 
 
 def test_a_missing_output_is_refused():
-    with pytest.raises(ExportError, match="No output 'logits' from R .* the file gives scores"):
+    with pytest.raises(ExportError, match="No output 'logits' from R .* The file returns scores"):
         measure_parity(Case({}, {"logits": LOGITS}), {"scores": 1}, signature="f", runtime="R")
 
 
 def test_tolerance_grows_with_large_outputs_only():
     case, parity = measure(LOGITS + np.float32(0.015))
     check_parity(case, [parity], tolerance=0.02)
-    with pytest.raises(ExportError, match="'logits' from R at .* is off by 1.50e-02; 1e-02"):
+    with pytest.raises(
+        ExportError, match="'logits' from R at .* is off by 1.50e-02. Allowed is 1e-02"
+    ):
         check_parity(case, [parity], tolerance=0.01)
     case, parity = measure(100 * LOGITS + np.float32(0.5), 100 * LOGITS)
     check_parity(case, [parity], tolerance=0.01)
@@ -83,31 +88,31 @@ def test_an_infinite_error_is_above_any_tolerance():
 
 def test_too_little_agreement_is_refused():
     case, parity = measure(-LOGITS)
-    with pytest.raises(ExportError, match="agrees in 0.000 of the positions; 0.8 is the least"):
+    with pytest.raises(ExportError, match="agrees in 0.000 of the positions. Required is 0.8"):
         check_parity(case, [parity], agreement=0.8)
 
 
 def test_parity_reports_the_decoder_cache_as_one_entry():
-    """With its largest error, on the scale of its largest number; agreement says nothing of it."""
-    kept = {"a_key": np.full((1, 3, 2), 200.0), "b_key": np.zeros((1, 3, 2))}
-    case = Case({"ids": IDS, **kept}, {"logits": LOGITS, **kept}, cache=("a_key", "b_key"))
-    given = {"logits": LOGITS, "a_key": kept["a_key"] + 0.01, "b_key": kept["b_key"]}
-    logits, cache = measure_parity(case, given, signature="step", runtime="R")
+    """Check the largest error, relative to the largest number."""
+    stored = {"a_key": np.full((1, 3, 2), 200.0), "b_key": np.zeros((1, 3, 2))}
+    case = Case({"ids": IDS, **stored}, {"logits": LOGITS, **stored}, cache=("a_key", "b_key"))
+    inputs = {"logits": LOGITS, "a_key": stored["a_key"] + 0.01, "b_key": stored["b_key"]}
+    logits, cache = measure_parity(case, inputs, signature="step", runtime="R")
     assert (cache.output, cache.argmax_agreement) == ("cache", None)
     assert cache.max_abs_error == pytest.approx(0.01) and cache.batch == "ids (1, 3)"
     check_parity(case, [logits, cache], tolerance=1e-4)
     with pytest.raises(ExportError, match="'cache' from R at ids .* is off by 1.00e-02"):
         check_parity(case, [cache], tolerance=1e-5)
     with pytest.raises(ExportError, match="No output 'b_key' from R"):
-        del given["b_key"]
-        measure_parity(case, given, signature="step", runtime="R")
+        del inputs["b_key"]
+        measure_parity(case, inputs, signature="step", runtime="R")
 
 
 def test_a_case_scores_outputs_that_may_differ():
     case = Case({"ids": IDS}, {}, score=lambda outputs: {"ids": (0.5, outputs["ids"].mean())})
     (parity,) = measure_parity(case, {"ids": np.ones(3)}, signature="generate", runtime="R")
     assert (parity.max_abs_error, parity.argmax_agreement) == (0.5, 1.0)
-    with pytest.raises(ExportError, match="is off by 5.00e-01; 1e-04 is allowed"):
+    with pytest.raises(ExportError, match="is off by 5.00e-01. Allowed is 1e-04"):
         check_parity(case, [parity], tolerance=1e-4)
 
 
@@ -136,18 +141,18 @@ def measure_named(name, outputs, expected, inputs=None):
         ("dense_3", 64, True),
     ],
 )
-def test_names_and_sizes_say_what_an_output_is(name, size, expected):
+def test_names_and_sizes_decide_the_kind_of_an_output(name, size, expected):
     assert is_vector(name, np.full((2, size), -1.0)) == expected
 
 
-def test_probabilities_are_no_vectors():
+def test_probabilities_are_not_vectors():
     shares = np.random.default_rng(0).dirichlet(np.ones(100), size=3)
     assert not is_vector("dense", shares)
     assert is_vector("dense", shares - 0.1)
 
 
 def test_vectors_are_judged_by_their_direction():
-    """The largest entry of a vector may be another, and its length, too."""
+    """Neither the largest entry nor the length of a vector matters."""
     turned = 2 * VECTORS + 0.05
     _, parity = measure_named("embedding", turned, VECTORS)
     assert parity.argmax_agreement is None
@@ -166,7 +171,7 @@ def test_cosines_leave_padding_out():
     assert measure_named("hidden", wrong, VECTORS)[1].cosine == pytest.approx(1 - 2 / 6)
 
 
-def test_zero_vectors_are_alike_and_like_no_other():
+def test_zero_vectors_equal_only_zero_vectors():
     zeros = np.zeros_like(VECTORS)
     assert measure_named("hidden", zeros, zeros)[1].cosine == 1
     assert measure_named("hidden", VECTORS, zeros)[1].cosine == 0
@@ -174,7 +179,7 @@ def test_zero_vectors_are_alike_and_like_no_other():
 
 def test_vectors_of_another_direction_are_refused():
     case, parity = measure_named("embedding", -VECTORS, VECTORS)
-    with pytest.raises(ExportError, match=r"'embedding' from R .* cosine of -1.000 .*; 0.95 .* Do"):
+    with pytest.raises(ExportError, match=r"'embedding' from R .* cosine of -1.000 .* 0.95. Do"):
         check_parity(case, [parity], agreement=0.8, cosine=0.95, advice=" Do otherwise.")
     check_parity(case, [parity], agreement=0.8)
 
@@ -217,18 +222,18 @@ def test_other_inputs_are_refused(exported, labeler):
     folder, *_ = exported
     with pytest.raises(ValueError, match="inputs= has a batch with words"):
         export.verify(labeler, folder / "model.tflite", {"words": [[1]]})
-    with pytest.raises(ValueError, match="is no model"):
+    with pytest.raises(ValueError, match="is not a model"):
         export.verify(labeler, folder / "manifest.json", BATCHES)
     images = keras.Input((None,), dtype="int32", name="images")
     other = keras.Model(images, keras.layers.Embedding(9, 3, name="logits")(images))
-    with pytest.raises(ValueError, match="takes the inputs token_ids; received images"):
+    with pytest.raises(ValueError, match="takes the inputs token_ids. It received images"):
         export.verify(other, folder / "model.tflite", [[[1]]])
 
 
-def test_warnings_say_what_inputs_they_are_of():
+def test_warnings_name_their_kind_of_inputs():
     measured = [Parity("f", "embedding", "LiteRT", "x (1, 2)", 0.1, None, 0.5)]
     (made_up,) = list_warnings(measured, INT8)
-    (given,) = list_warnings(measured, INT8, given=True)
-    assert "of only 0.500 with the model's; pass examples= to see" in made_up
-    assert "of only 0.500 with the model's; that was on examples that are cut" in given
+    (inputs,) = list_warnings(measured, INT8, has_examples=True)
+    assert "of only 0.500 with the model's. Pass examples= to check" in made_up
+    assert "of only 0.500 with the model's. This was measured on cut and padded" in inputs
     assert not list_warnings(measured, FLOAT16)

@@ -12,7 +12,7 @@ def test_a_report_survives_being_saved(exported, tmp_path):
         assert ExportReport.load(tmp_path / "report.json") == report
 
 
-def test_a_report_prints_what_it_knows(exported):
+def test_a_report_prints_all_measurements(exported):
     _, _, report = exported
     report = dataclasses.replace(report, path="m.tflite", quantization="int8", warnings=("Mind!",))
     lines = str(report).splitlines()
@@ -26,8 +26,8 @@ def test_a_report_prints_what_it_knows(exported):
     assert all(len(line) <= 100 for line in lines[1:])
 
 
-def test_the_oldest_runtimes_are_known(exported, written, tmp_path):
-    """A scalar input, as `index` is, crashes the first ai-edge-litert that was tried."""
+def test_the_report_names_the_oldest_runtimes(exported, written, tmp_path):
+    """Use a scalar input, such as `index`, which crashes the oldest tested ai-edge-litert."""
     saved_model, plain = exported[1:]
     assert saved_model.minimum_runtime is None
     assert plain.minimum_runtime["ai_edge_litert"] == "1.0.1"
@@ -37,7 +37,10 @@ def test_the_oldest_runtimes_are_known(exported, written, tmp_path):
 
 
 def test_rows_of_float16_are_looked_up_by_new_runtimes(labeler, tmp_path):
-    """Measured by benchmarks/runtimes.py; files of free shapes turn the table to floats first."""
+    """Measured by benchmarks/runtimes.py.
+
+    Files of free shapes convert the table to floats first.
+    """
     fixed = {"batch_size": 1, "sequence_length": 8}
     for sizes, oldest in (({}, "1.0.1"), (fixed, "1.3.0")):
         path = tmp_path / f"{oldest}.tflite"
@@ -66,5 +69,5 @@ def test_reports_of_files_that_generate(written, tmp_path):
 @pytest.mark.parametrize("content", ["{}", "[]", "null", "7", '{"signatures": 3}', "{", "[" * 9999])
 def test_load_refuses_files_without_an_export_report(tmp_path, content):
     (tmp_path / "report.json").write_text(content)
-    with pytest.raises(ValueError, match="report.json is (no report|not valid JSON)"):
+    with pytest.raises(ValueError, match="report.json is (not a report|not valid JSON)"):
         ExportReport.load(tmp_path / "report.json")

@@ -25,9 +25,11 @@ def test_every_format_is_a_function_of_named_arrays(exported, labeler, name):
 def test_wrong_names_are_refused(exported, name):
     folder, *_ = exported
     run = export.load(folder / name)
-    with pytest.raises(ValueError, match="takes the inputs token_ids; received words"):
+    with pytest.raises(ValueError, match="takes the inputs token_ids. It received words"):
         run({"words": [[1]]})
-    with pytest.raises(ValueError, match="takes a dict of the inputs token_ids; received ndarray"):
+    with pytest.raises(
+        ValueError, match="takes a dict of the inputs token_ids. It received ndarray"
+    ):
         run(np.ones((1, 3), "int32"))
     assert "a dict of token_ids (?, ?) -> a dict of logits>" in repr(run)
     with pytest.raises(ValueError, match="no signature 'encode'. It has: serving_default"):
@@ -38,9 +40,9 @@ def test_outputs_stay_what_they_were_when_the_function_runs_again(exported):
     folder, *_ = exported
     run = export.load(folder / "model.tflite")
     first = run({"token_ids": [[3, 4]]})["logits"]
-    kept = first.copy()
+    stored = first.copy()
     run({"token_ids": [[7, 8]]})
-    np.testing.assert_array_equal(first, kept)
+    np.testing.assert_array_equal(first, stored)
 
 
 def test_signatures_of_files_that_generate(written):
@@ -53,7 +55,7 @@ def test_signatures_of_files_that_generate(written):
 
 
 @pytest.mark.parametrize("name", ["model.tflite", "saved_model"])
-def test_flipped_bits_are_seen(exported, tmp_path, name):
+def test_flipped_bits_are_detected(exported, tmp_path, name):
     folder, *_ = exported
     copied = tmp_path / "copy"
     shutil.copytree(folder, copied)
@@ -64,7 +66,7 @@ def test_flipped_bits_are_seen(exported, tmp_path, name):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 4
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=f"{name} is not what it was when .*manifest.json was wri"):
+    with pytest.raises(ValueError, match=f"{name} differs from the file that .*manifest.json desc"):
         export.load(copied / name)
     (copied / "manifest.json").unlink()
     if name == "model.tflite":
@@ -72,15 +74,18 @@ def test_flipped_bits_are_seen(exported, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["model.keras", "model.tflite", "saved_model"])
-def test_inputs_that_do_not_fit_are_told(exported, name):
+def test_inputs_that_do_not_fit_are_refused(exported, name):
     run = export.load(exported[0] / name)
     for ids, message in (
-        ([[1.5]], "takes int32 for token_ids; received numbers with a fraction"),
-        ([[np.nan]], "takes int32 for token_ids; received NaN or infinite numbers"),
-        ([[2**40]], "takes int32 for token_ids; received numbers from 1099511627776 to 109951162"),
-        ([["a"]], "takes int32 for token_ids; received an array of <U1"),
-        ([1, 2], r"takes token_ids of shape \(\?, \?\); received \(2,\)"),
-        (np.ones((1, 0)), r"takes token_ids of shape \(\?, \?\); received \(1, 0\)"),
+        ([[1.5]], "takes int32 for token_ids. It received numbers with a fraction"),
+        ([[np.nan]], "takes int32 for token_ids. It received NaN or infinite numbers"),
+        (
+            [[2**40]],
+            "takes int32 for token_ids. It received numbers from 1099511627776 to 109951162",
+        ),
+        ([["a"]], "takes int32 for token_ids. It received an array of <U1"),
+        ([1, 2], r"takes token_ids of shape \(\?, \?\). It received \(2,\)"),
+        (np.ones((1, 0)), r"takes token_ids of shape \(\?, \?\). It received \(1, 0\)"),
         ([[1], [2, 3]], "takes an array for token_ids: "),
         ([[20]], r"cannot be run on token_ids \(1, 1\): "),
     ):
@@ -89,9 +94,11 @@ def test_inputs_that_do_not_fit_are_told(exported, name):
     assert run({"token_ids": [[3.0, 4.0]]})["logits"].shape == (1, 2, 3)
 
 
-def test_sizes_that_are_fixed_are_told(translated):
+def test_inputs_of_wrong_fixed_sizes_are_refused(translated):
     run = export.load(translated[0], "encode")
-    with pytest.raises(ValueError, match=r"takes source_ids of shape \(2, 6\); received \(2, 7\)"):
+    with pytest.raises(
+        ValueError, match=r"takes source_ids of shape \(2, 6\). It received \(2, 7\)"
+    ):
         run({"source_ids": np.ones((2, 7), "int32")})
 
 
@@ -104,7 +111,7 @@ def test_sizes_that_are_fixed_are_told(translated):
         ("model.tflite", ""),
     ],
 )
-def test_damage_without_a_manifest_is_told(exported, tmp_path, name, part):
+def test_damage_without_a_manifest_is_refused(exported, tmp_path, name, part):
     folder, *_ = exported
     copied = tmp_path / name
     (shutil.copytree if part else shutil.copy)(folder / name, copied)
@@ -128,7 +135,7 @@ def test_a_graph_that_leads_nowhere_is_refused_before_the_runtime_reads_it(expor
     assert refused >= 3  # the others are in weights, which only a digest would tell
 
 
-def test_kinds_are_told_by_content(tmp_path, exported):
+def test_formats_follow_from_the_content(tmp_path, exported):
     folder, *_ = exported
     renamed = tmp_path / "model.bin"
     renamed.write_bytes((folder / "model.tflite").read_bytes())
@@ -138,7 +145,7 @@ def test_kinds_are_told_by_content(tmp_path, exported):
 
 
 @pytest.mark.parametrize("name", ["text.tflite", "empty.keras", "other.zip", "folder"])
-def test_a_file_that_is_no_model_is_refused(tmp_path, name):
+def test_a_file_that_is_not_a_model_is_refused(tmp_path, name):
     path = tmp_path / name
     if name == "folder":
         path.mkdir()
@@ -147,10 +154,10 @@ def test_a_file_that_is_no_model_is_refused(tmp_path, name):
             archive.writestr("readme", "hello")
     else:
         path.write_text("hello" if "text" in name else "")
-    with pytest.raises(ValueError, match=f"{name} is no model: expected a .keras file, a SavedM"):
+    with pytest.raises(ValueError, match=f"{name} is not a model. Expected a .keras file, a .tfl"):
         runner.find_format(path)
 
 
-def test_a_file_that_is_not_there_is_told_so(tmp_path):
-    with pytest.raises(FileNotFoundError, match="There is no file or folder .*nowhere"):
+def test_a_missing_file_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="file or folder .*nowhere does not exist"):
         runner.find_format(tmp_path / "nowhere")

@@ -1,4 +1,4 @@
-"""What the endpoints of a model that generates are checked on."""
+"""The test cases for the endpoints of a model that generates."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def make_cases(decoder, *generate, **sizes):
 
 @pytest.mark.slow
 def test_a_text_is_followed_through_every_endpoint(decoders):
-    """One row and three: a prompt, a token, three tokens; and what the loop writes."""
+    """Check batches of one row and of three: a prompt, a token, three tokens, and the loops."""
     cases = make_cases(decoders["writer"], "greedy")
     assert {name: len(made) for name, made in cases.items()} == {"step": 6, "generate": 2}
     lengths = [case.inputs["token_ids"].shape for case in cases["step"]]

@@ -12,13 +12,13 @@ from tests.export.generation.test_settings import make
 
 
 def test_a_float_file_does_not_drift(written):
-    found = written[1].drift
-    assert found.tokens == (2, 2, 2, 2, 1, 1)  # padding does not count
-    assert found.agreement == 1.0 and max(found.max_abs_error) < 1e-4
+    result = written[1].drift
+    assert result.tokens == (2, 2, 2, 2, 1, 1)  # padding does not count
+    assert result.agreement == 1.0 and max(result.max_abs_error) < 1e-4
 
 
 @pytest.mark.slow
-def test_a_file_of_another_model_does(translated, decoders, translator):
+def test_a_file_of_another_model_drifts(translated, decoders, translator):
     """Fixed shapes: rows are filled up, and more rows than the file takes come in turns."""
     random = np.random.default_rng(0)
     examples = {
@@ -41,18 +41,20 @@ def test_a_file_of_another_model_does(translated, decoders, translator):
 
 
 def test_too_much_of_it_is_refused(monkeypatch):
-    found = export.Drift((4, 4), (1.0, 0.5), (0.1, 0.2))
-    monkeypatch.setattr(drift, "compare_texts", lambda path, generation: found)
+    result = export.Drift((4, 4), (1.0, 0.5), (0.1, 0.2))
+    monkeypatch.setattr(drift, "compare_texts", lambda path, generation: result)
     generation = GenerationPlan(None, {}, 0, 0, (), (), examples=(TEXTS,))
-    assert drift.measure_drift("m.tflite", generation, FLOAT32) is found
-    with pytest.raises(export.ExportError, match="goes on alike in 0.750 of the positions; 0.9"):
+    assert drift.measure_drift("m.tflite", generation, FLOAT32) is result
+    with pytest.raises(
+        export.ExportError, match="the same next token in 0.750 of the positions. Required is 0.9"
+    ):
         drift.measure_drift("m.tflite", generation, INT8_WEIGHTS)
     assert drift.measure_drift("m.tflite", None, FLOAT32) is None
     without = dataclasses.replace(generation, examples=())
     assert drift.measure_drift("m.tflite", without, FLOAT32) is None
 
 
-def test_one_token_is_no_measure(monkeypatch):
+def test_one_different_token_is_accepted(monkeypatch):
     generation = GenerationPlan(None, {}, 0, 0, (), (), examples=(TEXTS,))
     cases = (
         ((2, 2, 2), (1.0, 0.5, 1.0), False),
@@ -60,16 +62,16 @@ def test_one_token_is_no_measure(monkeypatch):
         ((6, 6), (1.0, 4 / 6), True),  # two of twelve, in floats a little less
     )
     for tokens, shares, refused in cases:
-        found = export.Drift(tokens, shares, (0.1,) * len(tokens))
-        monkeypatch.setattr(drift, "compare_texts", lambda path, generation, found=found: found)
+        result = export.Drift(tokens, shares, (0.1,) * len(tokens))
+        monkeypatch.setattr(drift, "compare_texts", lambda path, generation, result=result: result)
         if refused:
-            with pytest.raises(export.ExportError, match=r"goes on alike in 0\.(000|833)"):
+            with pytest.raises(export.ExportError, match=r"the same next token in 0\.(000|833)"):
                 drift.measure_drift("m.tflite", generation, INT8_WEIGHTS)
         else:
-            assert drift.measure_drift("m.tflite", generation, INT8_WEIGHTS) is found
+            assert drift.measure_drift("m.tflite", generation, INT8_WEIGHTS) is result
 
 
-def test_it_is_told_in_a_line():
+def test_a_drift_is_one_line_of_the_report():
     line = str(export.Drift((4, 2), (1.0, 0.5), (0.1, 0.25)))
     assert "on 6 tokens" in line and "agreement 0.8333, at worst 0.5000 at position 1" in line
     assert line.endswith("max abs error 2.5e-01")

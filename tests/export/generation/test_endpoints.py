@@ -68,13 +68,13 @@ def cut(new, end_token_ids):
     return np.where(np.cumsum(is_end, axis=1) - is_end > 0, 0, new)
 
 
-def test_rows_of_a_batch_are_what_they_are_alone(decoders):
+def test_rows_of_a_batch_equal_single_rows(decoders):
     """Prompts of unequal length, with padding in front, and greedy decoding without a cache."""
     decoder = decoders["writer"]
     call = points(decoder, ["greedy"], **WRITER)["generate"]
     padded = np.stack([TEXTS[0], np.roll(TEXTS[1], 2)]).astype("int32")
-    found = cases.run_model(call, {"token_ids": padded})["generated_ids"]
-    for row, prompt in zip(found, [TEXTS[0], TEXTS[1, :4]], strict=True):
+    result = cases.run_model(call, {"token_ids": padded})["generated_ids"]
+    for row, prompt in zip(result, [TEXTS[0], TEXTS[1, :4]], strict=True):
         assert row.tolist() == naive(decoder, [prompt], 5, (3,))[0].tolist()
 
 
@@ -85,9 +85,9 @@ def test_rows_end_with_any_of_the_ends(decoders):
     free = naive(decoder, np.ones((4, 1)), 7, (), sources)
     ends = [int(free[0, 0]), int(free[1, 1])]  # the first row ends at once, the second soon
     made = points(decoder, ["greedy"], **TRANSLATOR | {"end_token_id": ends})["generate"]
-    found = cases.run_model(made, sources)["generated_ids"]
-    np.testing.assert_array_equal(found, cut(free, ends))
-    assert {1, 2} <= set((found != 0).sum(axis=1))
+    result = cases.run_model(made, sources)["generated_ids"]
+    np.testing.assert_array_equal(result, cut(free, ends))
+    assert {1, 2} <= set((result != 0).sum(axis=1))
 
 
 def test_the_padding_in_front_is_counted():
@@ -96,7 +96,7 @@ def test_the_padding_in_front_is_counted():
     assert np.asarray(endpoints.count_left_padding(ids, 1)).tolist() == [0, 1]
 
 
-def test_chance_is_an_input_where_it_decides(decoders):
+def test_samplers_take_random_numbers_as_input(decoders):
     call = points(decoders["writer"], ["sample"], **WRITER)["generate"]
     prompt, chance = np.repeat(TEXTS[:1].astype("int32"), 2, axis=0), np.zeros((2, 5), "float32")
     chance[1] = 0.999
@@ -105,3 +105,14 @@ def test_chance_is_an_input_where_it_decides(decoders):
     assert not endpoints.draws_tokens(
         make(decoders["writer"], ka.generation.Beam(2)).configs["beam"]
     )
+
+
+def test_an_encoder_of_images_keeps_its_size_in_a_file_of_fixed_shapes():
+    """Browsers and GPUs need `sequence_length` for the tokens, and images have no free axis."""
+    model = ka.models.image_to_sequence(
+        (8, 12), 9, patch_size=4, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=16
+    )
+    decoder = ka.generation.Decoder(model)
+    made = points(decoder, batch_size=1, sequence_length=4, start_token_id=1, max_length=7)
+    assert made["encode"].inputs == (Tensor("images", (1, 8, 12, 3), "float32"),)
+    assert made["step"].inputs[0] == Tensor("token_ids", (1, 1), "int32")

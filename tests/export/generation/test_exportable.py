@@ -32,16 +32,16 @@ def test_a_layer_that_looks_back_without_a_cache_is_noticed():
 def test_description_lists_kind_samplers_and_cache_entries(decoders):
     generation = make(decoders["writer"], ka.generation.Beam(2), **WRITER)
     points = endpoints.make_endpoints(generation)
-    told = generation.describe(points)
-    assert told["kind"] == "language_model" and told["end_token_ids"] == [3]
-    assert told["samplers"]["beam"]["name"] == "Beam" and told["samplers"]["beam"]["width"] == 2
-    assert {"name", "shape", "dtype", "changes", "from_encode"} == set(told["cache"][0])
-    assert [entry["name"] for entry in told["cache"]] == list(points[0].cache)
+    text = generation.describe(points)
+    assert text["kind"] == "language_model" and text["end_token_ids"] == [3]
+    assert text["samplers"]["beam"]["name"] == "Beam" and text["samplers"]["beam"]["width"] == 2
+    assert {"name", "shape", "dtype", "changes", "from_encode"} == set(text["cache"][0])
+    assert [entry["name"] for entry in text["cache"]] == list(points[0].cache)
 
 
 @pytest.mark.slow
 def test_examples_are_texts_of_the_whole_model(translator, translated):
-    """The inputs of an encoder-decoder; what is behind them, as in training data, is left out."""
+    """Examples of an encoder-decoder may contain more, such as training targets."""
     parity = [p for p in translated[1].parity if p.signature == "encode"]
     assert len(parity) == 12  # three batches that were made up and the examples, in three runtimes
     examples = [{"target_ids": np.ones((2, 3))}]

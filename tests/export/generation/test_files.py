@@ -1,4 +1,4 @@
-"""Whole files of every kind of model that generates; they take seconds each."""
+"""Exports of every kind of model that generates. They take seconds each."""
 
 import subprocess
 import sys
@@ -53,7 +53,7 @@ def test_language_models(name, tmp_path):
 
 @pytest.mark.sweep
 def test_a_language_model_of_fixed_shapes(tmp_path):
-    """Prompts go through `prefill` in pieces; every tensor of the file is fixed."""
+    """Prompts go through `prefill` in pieces, and every tensor of the file has a fixed shape."""
     model, path = write(), tmp_path / "m.tflite"
     sizes = {"batch_size": 2, "sequence_length": 4}
     report = ka.export.to_litert(model, path, generate=Generation(DRAWING, **WRITER), **sizes)
@@ -69,7 +69,7 @@ def test_a_language_model_of_fixed_shapes(tmp_path):
 
 
 def test_coverage_of_fixed_shapes(tmp_path):
-    """The converter used to make a loop of it that it refused itself."""
+    """Export a coverage, which the converter used to turn into a loop that it refused."""
     model, path = recurrent(attention="luong", coverage=True), tmp_path / "m.tflite"
     sizes = {"batch_size": 2, "sequence_length": 6}
     check(
@@ -85,15 +85,15 @@ def test_recurrent_models(settings, tmp_path):
     report = ka.export.to_litert(model, path, generate=Generation(["greedy", BEAM], **TRANSLATOR))
     check(report, "encode", "step", "generate", "beam")
     source = {"source_ids": TEXTS.astype("int32")}
-    found = ka.export.LiteRTGenerator(path).loop(TEXTS)["generated_ids"]
+    result = ka.export.LiteRTGenerator(path).loop(TEXTS)["generated_ids"]
     decoder = ka.generation.Decoder(model)
-    np.testing.assert_array_equal(found, naive(decoder, np.ones((2, 1)), 7, (2, 3), source))
+    np.testing.assert_array_equal(result, naive(decoder, np.ones((2, 1)), 7, (2, 3), source))
 
 
-def test_a_beam_finds_what_generate_finds(translator, tmp_path):
+def test_a_beam_equals_generate(translator, tmp_path):
     path = tmp_path / "m.tflite"
     ka.export.to_litert(translator, path, generate=Generation(BEAM, **TRANSLATOR))
-    found = ka.export.LiteRTGenerator(path).loop(TEXTS, "beam")
+    actual = ka.export.LiteRTGenerator(path).loop(TEXTS, "beam")
     result = ka.generation.generate(
         translator,
         TEXTS,
@@ -103,13 +103,13 @@ def test_a_beam_finds_what_generate_finds(translator, tmp_path):
         end_token_id=[2, 3],
         return_scores=True,
     )
-    np.testing.assert_array_equal(found["generated_ids"], result.ids)
-    assert found["generated_ids"].shape == (2, 2, 7)
+    np.testing.assert_array_equal(actual["generated_ids"], result.ids)
+    assert actual["generated_ids"].shape == (2, 2, 7)
 
 
 @pytest.mark.parametrize("quantization", sampled(["int8_weights", "float16"]))
 def test_quantized_files(quantization, tmp_path):
-    """One quantized copy of the weights, however many signatures; drift on given texts."""
+    """Check that signatures share one quantized copy of the weights, and report a drift."""
     model = write(tie_embeddings=False, intermediate_dim=2048)
     texts = np.random.default_rng(0).integers(1, 23, (4, 14))
     path = tmp_path / "m.tflite"
@@ -136,7 +136,7 @@ def test_models_in_half_precision_are_exported_in_float32(tmp_path):
     finally:
         config.set_dtype_policy(before)
     report = ka.export.to_litert(model, tmp_path / "m.tflite", generate=Generation([], **WRITER))
-    assert report.warnings == ("exported in float32; the model computes in mixed_bfloat16",)
+    assert report.warnings == ("exported in float32. The model computes in mixed_bfloat16",)
 
 
 SERVED = """
@@ -150,7 +150,7 @@ print(served["generate"](source_ids=source)["generated_ids"].numpy().tolist())
 
 
 @pytest.mark.parametrize("kind", sampled(["transformer", "recurrent"]))
-def test_a_server_needs_tensorflow_alone(kind, translator, tmp_path):
+def test_a_server_needs_only_tensorflow(kind, translator, tmp_path):
     model = translator if kind == "transformer" else recurrent()
     path = tmp_path / "served"
     report = ka.export.to_saved_model(

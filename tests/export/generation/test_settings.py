@@ -12,7 +12,7 @@ def make(decoder, generate="greedy", sequence_length=None, batch_size=None, **ar
 
 
 @pytest.mark.parametrize(
-    "which, arguments, expected",
+    "kind, arguments, expected",
     [
         ("writer", {}, (256, 128)),
         ("writer", {"max_length": 20}, (20, 10)),
@@ -23,9 +23,8 @@ def make(decoder, generate="greedy", sequence_length=None, batch_size=None, **ar
         ("translator", {"start_token_id": 1, "max_new_tokens": 9, "sequence_length": 30}, (9, 9)),
     ],
 )
-def test_lengths_follow_from_one_another(decoders, which, arguments, expected):
-    """The last new token takes no place in the cache."""
-    made = make(decoders[which], **arguments)
+def test_lengths_follow_from_one_another(decoders, kind, arguments, expected):
+    made = make(decoders[kind], **arguments)
     assert (made.max_length, made.max_new_tokens) == expected
 
 
@@ -35,7 +34,7 @@ def test_a_cache_is_no_longer_than_the_positions():
     )
     decoder = ka.generation.Decoder(model)
     assert make(decoder).max_length == 10
-    with pytest.raises(ValueError, match="11 places .* more than"):
+    with pytest.raises(ValueError, match="11 tokens .* more than"):
         make(decoder, max_length=11)
 
 
@@ -47,7 +46,9 @@ def test_a_prefix_must_come_together():
     x = ka.attention.MultiHeadAttention(2, 4, mask=mask)(x, x)
     decoder = Decoder(keras.Model(tokens, keras.layers.Dense(23)(x)))
     assert make(decoder, max_length=9).max_length == 9
-    with pytest.raises(ValueError, match="first 3 tokens see one another.*leave sequence_length"):
+    with pytest.raises(
+        ValueError, match="first 3 tokens attend to one another.*Leave sequence_length"
+    ):
         make(decoder, max_length=9, sequence_length=4)
 
 
@@ -60,20 +61,20 @@ def test_samplers_have_a_signature_each(decoders):
 
 
 @pytest.mark.parametrize(
-    "which, arguments, message",
+    "kind, arguments, message",
     [
-        ("translator", {}, "writes first: pass start_token_id="),
+        ("translator", {}, "decoder reads first. Pass start_token_id="),
         ("writer", {"generate": "best"}, "Unknown sampler 'best'. Known: greedy"),
         ("writer", {"generate": ["greedy", "sample"]}, "two samplers for the signature 'generate'"),
         ("writer", {"max_length": 0}, "max_length=0"),
         ("writer", {"max_new_tokens": 2.5}, "max_new_tokens=2.5"),
-        ("writer", {"end_token_id": 23}, "end_token_id=23 is no id of a vocabulary of 23"),
+        ("writer", {"end_token_id": 23}, "end_token_id=23 is outside the vocabulary of 23 ids"),
         ("writer", {"end_token_id": [1, -1]}, "end_token_id=-1"),
         ("writer", {"end_token_id": [1, 0]}, "end_token_id=0 is the model.s padding"),
         (
             "writer",
             {"max_length": 5, "max_new_tokens": 6},
-            "does not fit into the cache.* 5 places",
+            "does not fit into the cache.* 5 tokens",
         ),
         (
             "writer",
@@ -83,6 +84,6 @@ def test_samplers_have_a_signature_each(decoders):
         ("writer", {"sequence_length": 6, "max_length": 5}, "prompt"),
     ],
 )
-def test_export_refuses_invalid_generation_settings(decoders, which, arguments, message):
+def test_export_refuses_invalid_generation_settings(decoders, kind, arguments, message):
     with pytest.raises(ValueError, match=message):
-        make(decoders[which], **arguments)
+        make(decoders[kind], **arguments)

@@ -20,7 +20,7 @@ X = np.random.default_rng(0).normal(size=(3, LENGTH, WIDTH)).astype("float32")
 
 
 def make_model(norm, length=LENGTH, depth=96):
-    """A norm with a few very large features, and two products of different kernels behind it."""
+    """Return a norm with a few very large features, and two products after it."""
     keras.utils.set_random_seed(0)
     x = keras.Input((length, WIDTH), name="x")
     normed = norm(x)
@@ -38,7 +38,7 @@ def enlarge(norm):
 
 
 def export(model, path, monkeypatch=None, signature=None, **settings):
-    """A runner of the model's int8 file, not balanced where `monkeypatch` is given."""
+    """Return a runner of the model's int8 file, without balancing if `monkeypatch` is passed."""
     settings = {"quantization": "int8_weights", "examples": [X], **settings}
     if monkeypatch is None:
         ka.export.to_litert(model, path, **settings)
@@ -81,8 +81,8 @@ def test_kernels_not_always_behind_a_norm_stay_unchanged(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_sum_of_norms_is_no_norm(tmp_path, monkeypatch):
-    """What is added to a normalized tensor may have any size."""
+def test_a_sum_of_norms_is_not_a_norm(tmp_path, monkeypatch):
+    """Add a tensor of unknown size to a normalized one."""
     x = keras.Input((LENGTH, WIDTH), name="x")
     norm = keras.layers.RMSNormalization()
     y = x + norm(x)
@@ -94,8 +94,8 @@ def test_a_sum_of_norms_is_no_norm(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_even_features_stay(tmp_path, monkeypatch):
-    """Where features are about equally large, factors would only make kernels rounder."""
+def test_even_features_stay_unchanged(tmp_path, monkeypatch):
+    """Use features of similar size, where factors would only make kernels less exact."""
     model = make_model(NORMS["layer"]())
     scale, offset = model.get_layer("norm").get_weights()
     model.get_layer("norm").set_weights([np.ones_like(scale), np.zeros_like(offset)])
@@ -132,7 +132,7 @@ def test_features_without_use(tmp_path):
 
 @pytest.mark.slow
 def test_every_signature_reads_the_same_kernels(tmp_path, monkeypatch):
-    """A decoder's step and its loop agree, and no kernel is kept twice."""
+    """Check that a decoder's `step` and loop agree, and that every kernel is stored once."""
     model = vary(
         ka.models.causal_language_model(
             211, num_layers=2, num_heads=2, hidden_dim=WIDTH, tie_embeddings=True
@@ -144,12 +144,12 @@ def test_every_signature_reads_the_same_kernels(tmp_path, monkeypatch):
     decoder = ka.generation.Decoder(model)
     cache = {name: np.asarray(x) for name, x in decoder.start(2, 24).items()}
     expected = np.asarray(decoder.step(ids, decoder.start(2, 24), 0)[0])
-    given = cache | {"token_ids": ids, "index": np.int32(0), "start": np.zeros(2, "int32")}
+    inputs = cache | {"token_ids": ids, "index": np.int32(0), "start": np.zeros(2, "int32")}
     loops = {"generate": ka.export.Generation("greedy", 24, 1), "examples": None}
     paths, errors = (tmp_path / "before.tflite", tmp_path / "after.tflite"), []
     for path, patch in zip(paths, (monkeypatch, None), strict=True):
         step = export(model, path, patch, signature="step", **loops)
-        logits = step({name: given[name] for name in step.inputs if name in given})["logits"]
+        logits = step({name: inputs[name] for name in step.inputs if name in inputs})["logits"]
         errors.append(np.abs(logits - expected).mean())
     written = ka.export.load(path, "generate")({"token_ids": ids})["generated_ids"]
     np.testing.assert_array_equal(written[:, 0], logits[:, -1].argmax(-1))

@@ -46,7 +46,7 @@ def whole_tables_made_floats(path):
 
 @pytest.mark.slow
 def test_loops_look_up_int8(tmp_path, monkeypatch):
-    """Where its numbers stay, a table of its own gives the same results, bit for bit."""
+    """Check that an untied table gives the same results, bit for bit."""
     model = writer(tie=False, position=ka.positions.Learned(128))
     loops = {"generate": ka.export.Generation(["greedy", ka.generation.Beam(2)], 16, 5)}
     before, after = files(model, tmp_path, monkeypatch, **loops)
@@ -59,7 +59,7 @@ def test_loops_look_up_int8(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_tied_table_is_kept_once(tmp_path, monkeypatch):
+def test_a_tied_table_is_stored_once(tmp_path, monkeypatch):
     model = writer(tie=True)
     loops = {"generate": ka.export.Generation("greedy", 16, 5)}
     before, after = files(model, tmp_path, monkeypatch, **loops)
@@ -72,16 +72,16 @@ def test_a_tied_table_is_kept_once(tmp_path, monkeypatch):
 
 
 def step_error(model, path):
-    """How far the logits of `step` are from the model's: a tied table's rows are finer."""
+    """Measure the error of the logits of `step`. Rows of a tied table are more exact."""
     step, decoder = ka.export.load(path, "step"), ka.generation.Decoder(model)
     cache = decoder.start(3, 16)
-    given = {name: np.asarray(x) for name, x in cache.items()} | {"start": np.zeros(3, "int32")}
-    given = {name: given[name] for name in step.inputs if name in given}
-    logits = step({"token_ids": IDS, "index": np.int32(0), **given})["logits"]
+    inputs = {name: np.asarray(x) for name, x in cache.items()} | {"start": np.zeros(3, "int32")}
+    inputs = {name: inputs[name] for name in step.inputs if name in inputs}
+    logits = step({"token_ids": IDS, "index": np.int32(0), **inputs})["logits"]
     return np.abs(logits - np.asarray(decoder.step(IDS, cache, 0)[0])).mean()
 
 
-def test_a_loop_of_ones_own(tmp_path, monkeypatch):
+def test_a_hand_written_loop_equals_generate(tmp_path, monkeypatch):
     ids = keras.Input((None,), dtype="int32", name="token_ids")
     model = keras.Model(ids, InALoop(name="logits")(ids))
     before, after = files(model, tmp_path, monkeypatch)
@@ -109,7 +109,7 @@ class InALoop(Table):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("length", [None, 7])
-def test_every_row_has_a_scale_of_its_own(length, tmp_path, monkeypatch):
+def test_every_row_has_its_own_scale(length, tmp_path, monkeypatch):
     """Rows of very different sizes: one scale for all would leave nothing of the small ones."""
     ids = keras.Input((length,), dtype="int32", name="token_ids")
     embedding = keras.layers.Embedding(WORDS, WIDTH, name="table")
@@ -127,7 +127,7 @@ def test_every_row_has_a_scale_of_its_own(length, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_head_of_the_same_shape_is_another_table(tmp_path, monkeypatch):
+def test_a_head_of_the_same_shape_is_not_a_tied_table(tmp_path, monkeypatch):
     ids = keras.Input((None,), dtype="int32", name="token_ids")
     x = keras.layers.Embedding(WORDS, WIDTH)(ids)
     model = keras.Model(ids, keras.layers.Dense(WORDS, use_bias=False, name="logits")(x))
@@ -138,8 +138,8 @@ def test_a_head_of_the_same_shape_is_another_table(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_one_row_scaled_apart_is_another_table(tmp_path, monkeypatch):
-    """All but one of the rows agree: that is not a tied table."""
+def test_one_different_row_is_another_table(tmp_path, monkeypatch):
+    """Change one row, so that the table is not tied."""
     ids = keras.Input((None,), dtype="int32", name="token_ids")
     embedding = keras.layers.Embedding(WORDS, WIDTH)
     x = embedding(ids)
@@ -160,7 +160,7 @@ def test_files_of_floats_stay_as_they_are(quantization, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_table_used_outside_lookups_gives_unchanged_outputs(tmp_path, monkeypatch):
-    """A table that is looked up, and also added as a whole, is floats for the second."""
+    """Use a table that is looked up and also added as a whole, in floats."""
     ids = keras.Input((None,), dtype="int32", name="token_ids")
     model = keras.Model(ids, Both(name="logits")(ids))
     before, after = files(model, tmp_path, monkeypatch)

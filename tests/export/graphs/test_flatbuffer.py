@@ -27,7 +27,7 @@ def test_a_damaged_file_is_refused(exported, tmp_path):
     content[8:64] = b"\xff" * 56
     path = tmp_path / "m.tflite"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="m.tflite is damaged: its graph cannot be read"):
+    with pytest.raises(ValueError, match="m.tflite is damaged. Its graph cannot be read"):
         flatbuffer.read_graph(path)
     path.write_bytes(content[:12])
     with pytest.raises(ValueError, match="is damaged"):

@@ -16,10 +16,10 @@ def constant(*shape, seed=0):
 
 
 def cases():
-    """dict, what is computed -> (function of tensors, shapes of its inputs).
+    """Return {name: (function of tensors, shapes of its inputs)}.
 
-    Before they were written anew, the delegate refused what is marked so, and gave other numbers
-    for the rest; sums along the last of four axes ended the process.
+    Without the rewriting, the delegate refused the cases that are marked so, and computed the
+    others wrongly. Sums along the last of four axes crashed the process.
     """
     import tensorflow as tf
 
@@ -85,12 +85,12 @@ def file(tmp_path_factory):
     """(path as converted, path written anew, inputs) of one file with an output for each case."""
     import tensorflow as tf
 
-    computed, specs, given = cases(), [], {}
+    computed, specs, inputs = cases(), [], {}
     for i, (_, *shapes) in enumerate(computed.values()):
         for k, shape in enumerate(shapes):
             name = f"x{i}_{k}"
             specs.append(tf.TensorSpec(shape, name=name))
-            given[name] = constant(*shape, seed=len(specs))
+            inputs[name] = constant(*shape, seed=len(specs))
 
     def compute(*tensors):
         left, results = list(tensors), {}
@@ -109,24 +109,24 @@ def file(tmp_path_factory):
     before, after = folder / "before.tflite", folder / "after.tflite"
     before.write_bytes(content)
     after.write_bytes(adapt_to_gpu(content))
-    return before, after, given
+    return before, after, inputs
 
 
 @pytest.mark.parametrize("xnnpack", [True, False])
 def test_the_cpu_computes_the_same(file, xnnpack):
-    before, after, given = file
-    expected, got = (runner.LiteRT(path, xnnpack=xnnpack)(given) for path in (before, after))
+    before, after, inputs = file
+    expected, got = (runner.LiteRT(path, xnnpack=xnnpack)(inputs) for path in (before, after))
     for name in expected:
         np.testing.assert_allclose(got[name], expected[name], rtol=1e-6, atol=1e-6, err_msg=name)
 
 
 @pytest.mark.slow
 def test_the_delegate_computes_it_all(file):
-    _, path, given = file
-    found = find_delegate().run_signature(path, "serving_default", [given])
-    assert found.fully_accelerated, found.refused
-    for name, expected in runner.LiteRT(path)(given).items():
-        np.testing.assert_allclose(found.outputs[0][name], expected, atol=1e-5, err_msg=name)
+    _, path, inputs = file
+    result = find_delegate().run_signature(path, "serving_default", [inputs])
+    assert result.fully_accelerated, result.refused
+    for name, expected in runner.LiteRT(path)(inputs).items():
+        np.testing.assert_allclose(result.outputs[0][name], expected, atol=1e-5, err_msg=name)
 
 
 def test_free_shapes_stay_as_they_are():

@@ -1,4 +1,4 @@
-"""Exact match and F1 of answers as SQuAD's official scripts give them; loss and F1 of spans."""
+"""Exact match and F1 of answers as in SQuAD's official scripts, loss and F1 of spans."""
 
 import itertools
 
@@ -13,14 +13,20 @@ PAIRS = [
     ("Denver Broncos", "Denver Broncos", 1, 1, 1),
     ("the Denver Broncos!", "denver  broncos", 1, 1, 1),
     ("Broncos", "Denver Broncos", 0, 2 / 3, 2 / 3),
-    ("a cat and a dog", "cat", 0, 0.5, 0.5),  # "and" and "dog" are too many, articles are none
-    ("New York, New York", "New York", 0, 2 / 3, 2 / 3),  # each word as often as it is there
+    (
+        "a cat and a dog",
+        "cat",
+        0,
+        0.5,
+        0.5,
+    ),  # "and" and "dog" are extra words, articles do not count
+    ("New York, New York", "New York", 0, 2 / 3, 2 / 3),  # repeated words count
     ("New York", "New York, New York", 0, 2 / 3, 2 / 3),
     ("10th and 11th centuries", "in the 10th and 11th centuries", 0, 8 / 9, 8 / 9),
     ("U.S.", "US", 1, 1, 1),
-    ("well-known", "well known", 0, 0, 0),  # the hyphen goes, and joins
-    ("theatre", "atre", 0, 0, 0),  # an article is a whole word
-    ("The", "a", 1, 0, 1),  # nothing is left of either
+    ("well-known", "well known", 0, 0, 0),  # the hyphen is removed
+    ("theatre", "atre", 0, 0, 0),  # only whole words are articles
+    ("The", "a", 1, 0, 1),  # both become empty
     ("", "cat", 0, 0, 0),
     ("cat", "the", 0, 0, 0),
     ("Ωmega  ", "ωmega", 1, 1, 1),
@@ -28,14 +34,14 @@ PAIRS = [
 
 
 @pytest.mark.parametrize("prediction, answer, exact, f1_of_1, f1_of_2", PAIRS)
-def test_pairs(prediction, answer, exact, f1_of_1, f1_of_2):
+def test_exact_match_and_f1_of_pairs(prediction, answer, exact, f1_of_1, f1_of_2):
     assert ka.training.compute_exact_match(prediction, answer) == exact
     assert ka.training.compute_answer_f1(prediction, answer, "1.1") == pytest.approx(f1_of_1)
     assert ka.training.compute_answer_f1(prediction, answer, "2.0") == pytest.approx(f1_of_2)
 
 
-def test_punctuation_is_that_of_ascii():
-    """As in the scripts, quotation marks of typesetters stay."""
+def test_only_ascii_punctuation_is_removed():
+    """Check that typographic quotation marks stay, as in the scripts."""
     assert normalize_answer("“An apple” — don't!") == "“an apple” — dont".replace("“an ", "“ ")
     assert normalize_answer("A.B.,  (the) [x]") == "ab x"
 
@@ -49,8 +55,8 @@ def test_the_best_of_several_answers_counts():
     assert scores == {"exact_match": pytest.approx(1 / 3), "f1": pytest.approx((1 + 0.5) / 3)}
 
 
-def test_questions_without_an_answer():
-    """By the script of 2.0: none given is right, and every other answer is wrong."""
+def test_scores_of_questions_without_an_answer():
+    """Compare with the script of 2.0: only an empty answer is right."""
     predictions, answers = ["", "Paris", "", "cat sat"], [[], [], ["Rome"], ["the cat", "mat"]]
     assert ka.training.score_answers(predictions, answers) == {
         "exact_match": 0.25,
@@ -59,7 +65,7 @@ def test_questions_without_an_answer():
         "answerable_f1": pytest.approx(1 / 3),
         "unanswerable_exact_match": 0.5,
     }
-    # an answer of an article alone is none to the script of 2.0, and one to that of 1.1
+    # an answer of only an article counts in 1.1, but not in 2.0
     assert ka.training.score_answers([""], [["the"]])["exact_match"] == 1.0
     assert ka.training.score_answers(["x"], [["the", "x"]])["f1"] == 1.0
     assert set(ka.training.score_answers(["x"], [["x"]])) == {"exact_match", "f1"}
@@ -70,7 +76,7 @@ def test_questions_without_an_answer():
     [
         ((["a"], [["a"]]), {"version": "3"}, "version='3': expected one of 1.1, 2.0"),
         ((["a"], []), {}, "1 predictions and 0 lists of answers"),
-        ((["a"], ["abc"]), {}, "'abc' is one answer: pass a list"),
+        ((["a"], ["abc"]), {}, "answers has the string 'abc': expected lists"),
     ],
 )
 def test_score_answers_refuses_invalid_versions_and_answer_lists(arguments, options, message):
@@ -78,7 +84,7 @@ def test_score_answers_refuses_invalid_versions_and_answer_lists(arguments, opti
         ka.training.score_answers(*arguments, **options)
 
 
-def test_the_threshold_is_the_best_of_all():
+def test_find_threshold_finds_the_best():
     random = np.random.default_rng(0)
     for _ in range(30):
         size = random.integers(1, 7)
@@ -87,8 +93,8 @@ def test_the_threshold_is_the_best_of_all():
         threshold, best = find_threshold(scores, missing)
 
         def mean(limit, scores=scores, missing=missing):
-            found = [b if m > limit else a for (a, b), m in zip(scores, missing, strict=True)]
-            return sum(found) / len(found)
+            actual = [b if m > limit else a for (a, b), m in zip(scores, missing, strict=True)]
+            return sum(actual) / len(actual)
 
         assert best == pytest.approx(max(mean(limit) for limit in np.arange(-5, 5, 0.5)))
         assert mean(threshold) == pytest.approx(best)
@@ -111,23 +117,23 @@ def make_logits(rows=5, length=7):
 
 
 @pytest.mark.parametrize("longest", [1, 3, 30])
-def test_f1_of_spans_by_definition(longest):
+def test_f1_of_spans_equals_the_definition(longest):
     logits = make_logits()
-    logits["start_logits"][3, 0] = logits["end_logits"][3, 0] = 9.0  # there is none
+    logits["start_logits"][3, 0] = logits["end_logits"][3, 0] = 9.0  # no span
     labels = np.array([[2, 4], [1, 1], [-1, -1], [0, 0], [3, 6]])
     expected = []
     for row, (first, last) in enumerate(labels):
         i, j = search_by_definition(logits["start_logits"][row], logits["end_logits"][row], longest)
-        found, right = set(range(i, j + 1)), set(range(first, last + 1))
+        actual, right = set(range(i, j + 1)), set(range(first, last + 1))
         if first >= 0:
-            expected.append(2 * len(found & right) / (len(found) + len(right)))
+            expected.append(2 * len(actual & right) / (len(actual) + len(right)))
     metric = ka.training.SpanF1(longest)
     metric.update_state(labels, logits)
     assert float(metric.result()) == pytest.approx(np.mean(expected))
     assert expected[2] == 1.0
 
 
-def test_the_loss_of_spans_by_definition():
+def test_the_loss_of_spans_equals_the_definition():
     logits, labels = make_logits(), np.array([[2, 4], [1, 1], [-1, -1], [0, 0], [3, 6]])
     losses = []
     for k, name in enumerate(logits):

@@ -1,4 +1,4 @@
-"""`ClassF1` beside scikit-learn."""
+"""`ClassF1` compared with scikit-learn."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ SIZE = 5
 
 @pytest.fixture
 def drawn():
-    """Labels (B, T) with padding, and logits. Class 4 never occurs and is never predicted."""
+    """Draw labels (B, T) with padding, and logits. Class 4 never occurs and is never predicted."""
     generator = np.random.default_rng(0)
     labels = generator.integers(0, 4, size=(9, 7))
     logits = generator.normal(size=(9, 7, SIZE)) + 1.5 * np.eye(SIZE)[labels]
@@ -19,7 +19,7 @@ def drawn():
     return labels, logits.astype("float32")
 
 
-def test_counts_and_macro_f1_are_those_of_scikit_learn(drawn):
+def test_counts_and_macro_f1_equal_scikit_learn(drawn):
     sklearn = pytest.importorskip("sklearn.metrics")
     labels, logits = drawn
     f1 = ka.training.ClassF1(SIZE)
@@ -32,7 +32,7 @@ def test_counts_and_macro_f1_are_those_of_scikit_learn(drawn):
     assert float(f1.result()) != pytest.approx((true == predicted).mean(), abs=1e-3)
 
 
-def test_weights_count_and_a_new_start_is_empty(drawn):
+def test_weights_apply_and_reset_empties(drawn):
     labels, logits = drawn
     f1 = ka.training.ClassF1.from_config(ka.training.ClassF1(SIZE, name="f1").get_config())
     assert f1.name == "f1" and float(f1.result()) == 0.0
@@ -42,7 +42,7 @@ def test_weights_count_and_a_new_start_is_empty(drawn):
     assert not np.asarray(f1.counts).any()
 
 
-def test_lists_are_taken():
+def test_lists_are_accepted():
     f1 = ka.training.ClassF1(2)
     f1.update_state([0, 1], [[2.0, 1.0], [2.0, 1.0]])
     assert np.asarray(f1.counts).tolist() == [[1, 0], [1, 0]]
@@ -50,7 +50,7 @@ def test_lists_are_taken():
 
 @pytest.mark.parametrize("label", [-2, SIZE])
 @pytest.mark.parametrize("shown", [1, 9])
-def test_a_label_of_no_class_makes_the_score_nan(drawn, label, shown):
+def test_an_unknown_label_makes_the_score_nan(drawn, label, shown):
     labels, logits = drawn
     f1 = ka.training.ClassF1(SIZE)
     labels = np.where(labels == labels[0, 0], label, labels)[:shown]
@@ -63,7 +63,7 @@ def test_a_label_of_no_class_makes_the_score_nan(drawn, label, shown):
 
 def test_another_number_of_classes_is_refused(drawn):
     labels, logits = drawn
-    with pytest.raises(ValueError, match="has 5 classes, and ClassF1 was made for 3: give"):
+    with pytest.raises(ValueError, match="has 5 classes, but ClassF1 has num_classes=3"):
         ka.training.ClassF1(3).update_state(labels, logits)
     with pytest.raises(ValueError, match="num_classes"):
         ka.training.ClassF1(0)

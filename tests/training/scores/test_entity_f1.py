@@ -14,20 +14,20 @@ F1, Precision, Recall = (
     ka.training.EntityPrecision,
     ka.training.EntityRecall,
 )
-LABELS = ["I-PER", "B-LOC", "O", "B-PER", "I-ORG", "B-ORG", "I-LOC"]  # not in any order
+LABELS = ["I-PER", "B-LOC", "O", "B-PER", "I-ORG", "B-ORG", "I-LOC"]  # not sorted
 
 
 def entities(tags):
-    """The definition: an entity is (type, first, last); `I-` after another type begins one."""
-    found, first = set(), None
+    """Return entities (type, first, last) by definition. `I-` after another type begins one."""
+    outcome, first = set(), None
     for t, tag in enumerate([*tags, "O"]):
         begins = tag != "O" and (tag[0] == "B" or t == 0 or tags[t - 1][2:] != tag[2:])
         if first is not None and (begins or tag == "O"):
-            found.add((tags[first][2:], first, t - 1))
+            outcome.add((tags[first][2:], first, t - 1))
             first = None
         if begins:
             first = t
-    return found
+    return outcome
 
 
 def random_tags(rng, labels=LABELS, sentences=13, longest=11):
@@ -43,7 +43,7 @@ def pad(sentences, labels=LABELS):
 
 
 def one_hot(ids, classes=7):
-    """Predictions; at padding, where nothing may depend on them, label 1."""
+    """Return one-hot predictions, with label 1 at padding."""
     return np.eye(classes, dtype="float32")[np.where(ids < 0, 1, ids)]
 
 
@@ -54,14 +54,14 @@ def update(metric, true, predicted, size=5):
 
 
 def noisy(rng, sentences, rate=0.3):
-    """Predictions that are often right, so that whole entities are."""
+    """Draw predictions that are often right, so that some entities are right."""
     return [[t if rng.random() > rate else str(rng.choice(LABELS)) for t in s] for s in sentences]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 @pytest.mark.parametrize("average", ["micro", "macro", "weighted", None])
 @pytest.mark.parametrize("seed", quick(range(3), 0))
-def test_equals_seqeval(average, seed):
+def test_scores_equal_seqeval(average, seed):
     seqeval = pytest.importorskip("seqeval.metrics")
     rng = np.random.default_rng(seed)
     true = random_tags(rng)
@@ -91,8 +91,8 @@ def test_counts_equal_sets_of_spans(data):
         guess = [{e for e in entities(s) if e[0] == kind} for s in predicted]
         assert metric.actual.numpy()[k] == sum(map(len, actual))
         assert metric.predicted.numpy()[k] == sum(map(len, guess))
-        both = sum(len(a & g) for a, g in zip(actual, guess, strict=True))
-        assert metric.correct.numpy()[k] == both
+        matches = sum(len(a & g) for a, g in zip(actual, guess, strict=True))
+        assert metric.correct.numpy()[k] == matches
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_counts_equal_sets_of_spans(data):
         ("I-PER B-PER", "B-PER I-PER", 0),
     ],
 )
-def test_known_cases(true, predicted, correct):
+def test_entity_scores_of_known_cases(true, predicted, correct):
     metric = update(F1(LABELS), [true.split()], [predicted.split()])
     assert metric.correct.numpy().sum() == correct
 
@@ -118,7 +118,7 @@ def test_entities_end_with_the_sentence():
     assert metric.actual.numpy().sum() == metric.correct.numpy().sum() == 2
 
 
-def test_an_entity_goes_on_across_ignored_positions():
+def test_an_entity_continues_across_ignored_positions():
     whole = update(F1(LABELS), [["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
     pieces = F1(LABELS)
     true, predicted = pad([["B-PER", "I-PER", "O"]]), pad([["B-PER", "I-PER", "B-LOC"]])
@@ -130,7 +130,7 @@ def test_an_entity_goes_on_across_ignored_positions():
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_weights_count_entities_and_zero_leaves_out():
+def test_weights_apply_to_entities():
     true = pad([["B-PER", "I-PER"], ["B-LOC", "O"]])
     metric = F1(LABELS)
     metric.update_state(true, one_hot(true), np.array([3.0, 0.5]))
@@ -140,7 +140,7 @@ def test_weights_count_entities_and_zero_leaves_out():
     np.testing.assert_array_equal(metric.correct, [0.0, 0.0, 1.0])
 
 
-def test_nothing_to_find_is_zero():
+def test_no_entities_score_zero():
     for average in ("micro", "macro", "weighted"):
         for metric in (F1, Precision, Recall):
             assert float(update(metric(LABELS, average), [["O"]], [["O"]]).result()) == 0.0
@@ -154,7 +154,7 @@ def test_one_type_or_types_with_dashes(labels):
 
 
 @pytest.mark.slow
-def test_fits_and_evaluates():
+def test_the_metric_works_in_fit_and_evaluate():
     seqeval = pytest.importorskip("seqeval.metrics")
     rng = np.random.default_rng(3)
     true = random_tags(rng, sentences=20)
@@ -191,15 +191,15 @@ def test_round_trip(metric):
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="labels has 'NOUN', 'X-PER', which is no BIO tag"):
+    with pytest.raises(ValueError, match="labels has 'NOUN', 'X-PER': expected the BIO tags"):
         F1(["O", "NOUN", "X-PER", "B-PER"])
-    with pytest.raises(ValueError, match=r"labels=\['O'\] names no entity"):
+    with pytest.raises(ValueError, match=r"labels=\['O'\] has no entity type"):
         F1(["O"])
     with pytest.raises(ValueError, match=r"EntityRecall\(average='mikro'\).*'micro', 'macro'"):
         Recall(LABELS, average="mikro")
 
 
-# The letters of other schemes, and those of BIOES that mean the same: seqeval reads BIOES.
+# {letters of another scheme: letters of BIOES}, because seqeval reads BIOES.
 SCHEMES = {"BIOES": {}, "BILOU": {"E": "L", "S": "U"}, "BMES": {"I": "M"}}
 
 
@@ -227,7 +227,7 @@ def test_schemes_that_mark_last_tokens_equal_seqeval(scheme):
     np.testing.assert_allclose(metric.result(), expected, atol=1e-6)
 
 
-def test_tokens_of_their_own_are_entities_of_their_own():
+def test_single_token_tags_are_separate_entities():
     metric = F1(["O", "S-x", "B-x", "E-x"])
     metric.update_state(np.array([[1, 1, 2, 3]]), np.eye(4)[[[1, 1, 2, 3]]])
     assert int(metric.actual.numpy()[0]) == 3 and float(metric.result()) == 1.0

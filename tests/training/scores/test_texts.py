@@ -1,4 +1,4 @@
-"""Scores of written texts: by counting, by Levenshtein, and by sacreBLEU's own command."""
+"""Scores of generated texts, compared with counts, Levenshtein distance and sacreBLEU."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ WRITTEN = ["zweiundsiebzig", "siebzehn", "eine Million zwei"]
 
 
 def count_edits(one, other):
-    """Wagner and Fischer's table."""
+    """Compute the edit distance with Compute the edit distance with Wagner and Fischer's table."""
     table = np.zeros((len(one) + 1, len(other) + 1), int)
     table[:, 0], table[0] = np.arange(len(one) + 1), np.arange(len(other) + 1)
     for i, j in np.ndindex(len(one), len(other)):
@@ -27,7 +27,7 @@ REFERENCES = ["seven two nine", "one", "three four four"]
 HYPOTHESES = ["seven to nine nine", "", "four three four"]
 
 
-def test_words_and_characters_by_definition():
+def test_error_rates_equal_the_definition():
     pairs = list(zip(REFERENCES, HYPOTHESES, strict=True))
     words = sum(count_edits(one.split(), other.split()) for one, other in pairs)
     assert compute_word_error_rate(REFERENCES, HYPOTHESES) == pytest.approx(words / 7)
@@ -40,24 +40,24 @@ def test_words_and_characters_by_definition():
 @pytest.mark.parametrize(
     "references, hypotheses, message",
     [
-        (["a"], [], "1 references and 0 hypotheses: expected as many of each"),
+        (["a"], [], "1 references and 0 hypotheses: expected one"),
         ([], [], "No reference has a word"),
         ([" "], ["a"], "No reference has a word"),
     ],
 )
-def test_refuses_what_has_no_rate(references, hypotheses, message):
+def test_references_without_words_are_refused(references, hypotheses, message):
     with pytest.raises(ValueError, match=message):
         compute_word_error_rate(references, hypotheses)
 
 
-def test_are_those_of_sacrebleu():
-    found = ka.training.score_translations(WRITTEN, WANTED)
+def test_scores_equal_sacrebleu():
+    actual = ka.training.score_translations(WRITTEN, WANTED)
     expected = sacrebleu.metrics.CHRF().corpus_score(WRITTEN, [WANTED]).score
-    assert found == {"exact_match": pytest.approx(1 / 3, abs=1e-6), "chrf": round(expected, 4)}
+    assert actual == {"exact_match": pytest.approx(1 / 3, abs=1e-6), "chrf": round(expected, 4)}
     assert ka.training.score_translations(WANTED, WANTED) == {"exact_match": 1.0, "chrf": 100.0}
 
 
-def test_any_of_several_texts_is_right():
+def test_any_of_several_targets_is_right():
     several = [("zweiundsiebzig", "72"), "sieben", ("eine Million zwölf", "eine Million zwei")]
     assert score_texts("exact_match", WRITTEN, several) == {"exact_match": 0.666667}
     written = ["a small dog runs over the green grass", "two cats sleep on a warm roof"]
@@ -68,6 +68,6 @@ def test_any_of_several_texts_is_right():
     assert expected > sacrebleu.corpus_bleu(written, streams[:1]).score + 10
 
 
-def test_refuses_other_numbers_of_texts():
+def test_different_numbers_of_texts_are_refused():
     with pytest.raises(ValueError, match="1 translations and 2 references"):
         ka.training.score_translations(["a"], ["a", "b"])

@@ -1,0 +1,106 @@
+"""`TextTask`: the base class of text classification tasks."""
+
+import numpy as np
+
+from keras_attention import data
+from keras_attention.core.checks import check_many
+from keras_attention.core.lazy import models, visualization
+from keras_attention.export import inspection
+from keras_attention.files.io import number_errors
+from keras_attention.tasks.interface import draw_map
+from keras_attention.tasks.labels import check_top
+from keras_attention.tasks.runners import ROWS, compute_each
+from keras_attention.tasks.task import Task
+
+PICTURED = range(7, 15)  # numbers of words for which the attention map is easy to read
+
+
+class TextTask(Task):
+    """Base class of text classification tasks.
+
+    Subclasses define `choose_labels`, which converts logits to predictions, and `describe_labels`,
+    which returns the labels of one text as a str.
+    """
+
+    example, predict_options, rows = "A film to remember.", ("top",), ROWS
+
+    @classmethod
+    def make_parts(cls, data_set, recipe, builder):
+        options = recipe.data
+        preprocessor = data.TextPreprocessor.build(
+            data_set.train,
+            data_set.labels,
+            min_count=options.min_count,
+            max_size=options.max_size,
+            lowercase=options.lowercase,
+            maximum_length=options.max_length,
+        )
+        sizes = len(preprocessor.tokenizer), len(preprocessor.labels)
+        return models.text_classifier(*sizes, **recipe.list_keywords()), preprocessor, {}
+
+    @classmethod
+    def load_preprocessor(cls, folder, manifest):
+        return data.TextPreprocessor.load(folder)
+
+    @property
+    def settings(self):
+        return {"labels": list(self.preprocessor.labels.names)}
+
+    def find_example(self, data_set):
+        text = self._find_text(data_set.test or data_set.dev or data_set.train)
+        return " ".join((text or self.example).split())
+
+    def find_pictured(self, data_set):
+        return self._find_text(data_set.test or data_set.dev)
+
+    def _find_text(self, examples):
+        """Return a text whose attention map is easy to read, or None without examples.
+
+        This is the first text whose length is in `PICTURED`, or else the first text.
+        """
+        texts = [text for text, _ in examples]
+        fitting = (text for text in texts if len(self.preprocessor.split(text)) in PICTURED)
+        return next(fitting, texts[0] if texts else None)
+
+    def describe_data(self, data_set):
+        preprocessor = self.preprocessor
+        texts = [text for examples in data_set.parts.values() for text, _ in examples]
+        count = sum(map(preprocessor.is_cut, texts))
+        if not count:
+            return ()
+        limit = f"{preprocessor.maximum_length} {preprocessor.unit}"
+        return (f"only the first {limit} of {count:,} long examples are used",)
+
+    def check_runner(self, path, run):
+        inspection.check_sizes(
+            run.inspection,
+            labels=len(self.preprocessor.labels),
+            vocabularies={"token_ids": self.preprocessor.vocabulary_size},
+        )
+
+    def check_inputs(self, inputs):
+        check_many(inputs, "text", of="str")
+        list(number_errors("Text", inputs, self.preprocessor.ids))
+
+    def compute_logits(self, texts):
+        """Return the logits (n, L) for a list of n str."""
+        lengths = [len(ids) for ids in number_errors("Text", texts, self.preprocessor.ids)]
+        logits = compute_each(self.runner, self.preprocessor, texts, lengths)
+        return np.reshape(logits, (len(texts), len(self.preprocessor.labels)))
+
+    def predict(self, inputs, *, top=None):
+        check_many(inputs, "text", of="str")
+        check_top(top)
+        return self.choose_labels(self.compute_logits(inputs), top)
+
+    def attention(self, example, path=None):
+        if not isinstance(example, str):
+            raise ValueError(f"attention takes one text, not a {type(example).__name__}.")
+        words = self.preprocessor.split(example)
+        with visualization.record_attention(self.model) as maps:
+            logits = self.model(self.preprocessor([example]))
+        layer = next(path for path, w in reversed(maps.items()) if w.shape[2] == w.shape[3])
+        tokens = ["<class>"] * (maps[layer].shape[2] - len(words)) + words
+        labels = self.describe_labels(np.asarray(logits)[0])
+        caption = f"what each word attended to; prediction: {labels}"
+        return draw_map(maps, tokens, tokens, caption, path, layer=layer, most=max(PICTURED))
