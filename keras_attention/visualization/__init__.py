@@ -3,14 +3,20 @@
 from keras_attention.visualization.attention_map import attention_map
 from keras_attention.visualization.boxes import boxes_map
 from keras_attention.visualization.confusion_map import confusion_map
+from keras_attention.visualization.head_statistics import HeadStatistics, head_statistics
 from keras_attention.visualization.overlay import attention_gallery, words_map
 from keras_attention.visualization.record import record_attention
+from keras_attention.visualization.rollout import relevance, rollout
 
 __all__ = [
+    "HeadStatistics",
     "attention_gallery",
     "attention_map",
     "boxes_map",
     "confusion_map",
+    "head_statistics",
     "record_attention",
+    "relevance",
+    "rollout",
     "words_map",
 ]

@@ -1,0 +1,205 @@
+"""`rollout` and `relevance`: how much each input contributed, through all attention layers."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_attention.visualization.record import RecordEvery, record_attention
+
+HEADS = {"mean": np.mean, "max": np.max, "min": np.min}
+
+
+def rollout(maps, heads="mean"):
+    """Follow attention through all layers, from each position of the output to the inputs.
+
+    The weights of a layer are averaged over its heads. Half of each position's value is its own, by
+    the residual connection, so the layer passes on A' = (A + I) / 2, with rows that sum to 1. The
+    result is the product A'_L ... A'_2 A'_1 of all layers (Abnar and Zuidema, 2020,
+    https://arxiv.org/abs/2005.00928). It does not depend on the prediction: see `relevance`.
+
+    Args:
+        maps: dict of self-attention weights (B, N, T, T), as recorded by `record_attention`, or a
+            list of them, from the first layer to the last. The last may be a pooling with Q queries
+            of its own, (B, N, Q, T), which has no residual connection.
+        heads: `"mean"`, `"max"` or `"min"`, how the weights of the heads become one.
+
+    Returns:
+        float64 array (B, T, T), or (B, Q, T) after a pooling. Row i holds the shares of all inputs
+        in output i.
+
+    Raises:
+        ValueError: the maps are not self-attention, or not equally long.
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    first = np.array([[[[0.0, 1.0], [0.0, 1.0]]]])  # both positions attend to position 1
+    second = np.array([[[[0.5, 0.5], [1.0, 0.0]]]])
+    shares = ka.visualization.rollout([first, second])
+    np.testing.assert_allclose(shares[0], [[0.375, 0.625], [0.25, 0.75]])
+    ```
+    """
+    if heads not in HEADS:
+        raise ValueError(f"rollout(heads={heads!r}): expected one of {', '.join(HEADS)}.")
+    layers = [HEADS[heads](weights, axis=1) for weights in _read_maps(maps, "rollout")]
+    identity = np.eye(layers[0].shape[-1])
+    shares = identity
+    for weights in layers:
+        mixed = weights if _is_pooling(weights) else weights + identity
+        shares = mixed / mixed.sum(axis=-1, keepdims=True) @ shares
+    return shares
+
+
+def relevance(model, inputs, target=None, layers=None):
+    """Score how much each input raised one output of a model, through all attention layers.
+
+    Each layer passes on the weights that raise the output: the mean over heads of the positive part
+    of A · ∂y/∂A, for the weights A and the output y. The scores R begin as the identity, and each
+    layer adds this matrix times R (Chefer et al., 2021, https://arxiv.org/abs/2103.15679, eq. 5 and
+    6). Unlike `rollout`, the result differs between the classes of a classifier.
+
+    Args:
+        model: a built `keras.Model` with self-attention layers of this package. It runs twice,
+            without dropout.
+        inputs: the inputs of one call of the model, B examples.
+        target: int, the index of the output in outputs (B, L); or a function that returns a score
+            (B,) from the outputs of the model, such as `lambda tags: tags[:, 3, 7]`. None takes the
+            largest output of each example. Use logits: probabilities near 1 have small gradients.
+        layers: list of the paths of the layers to follow, from the first to the last, as
+            `record_attention` names them. None takes all. They must be self-attention, and at most
+            a pooling with Q queries of its own after them.
+
+    Returns:
+        float64 array (B, T, T), or (B, Q, T) after a pooling. Row i holds the relevance of all
+        inputs to position i of the last layer. If the model reads its output from a class token,
+        look at row 0. If it takes the mean of all positions, take the mean of the rows.
+
+    Raises:
+        ValueError: the layers are not self-attention, or not equally long, or the target does not
+            fit the outputs.
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32)
+    classifier = ka.models.text_classifier(50, 3, **size)
+    scores = ka.visualization.relevance(classifier, np.array([[5, 7, 11, 2]]), target=1)
+    assert scores.shape == (1, 4, 4) and np.all(scores >= np.eye(4))
+    ```
+    """
+    with record_attention(model) as maps:
+        model(inputs, training=False)
+    maps = maps if layers is None else {path: maps[path] for path in layers}
+    weights = _read_maps(maps, "relevance")
+
+    def score(added):
+        with _AddToWeights(model, dict(zip(maps, added, strict=True))) as adding:
+            value = _choose_score(model(inputs, training=False), target)
+        if adding.unused:
+            raise ValueError(
+                f"relevance cannot differentiate the weights of {', '.join(adding.unused)}: this"
+                " kind of layer computes its output in another way. Choose other layers by layers=."
+            )
+        return value
+
+    differentiate = _BY_BACKEND[keras.backend.backend()]
+    gradients = differentiate(score, [ops.zeros_like(each) for each in maps.values()])
+    scores = np.eye(weights[0].shape[-1])
+    for weight, gradient in zip(weights, gradients, strict=True):
+        gradient = ops.convert_to_numpy(gradient).astype("float64")
+        passed = np.mean(np.maximum(weight * gradient, 0), axis=1) @ scores
+        scores = passed if _is_pooling(weight) else scores + passed
+    return scores
+
+
+class _AddToWeights(RecordEvery):
+    """Adds a tensor to the weights of each layer, by path, before the layer uses them."""
+
+    def __init__(self, model, added):
+        super().__init__(model)
+        self.added, self.unused = added, list(added)
+
+    def change_of(self, layer):
+        path = self.next_key(layer) if id(layer) in self.layers else None
+        if path not in self.added:
+            return None
+        self.unused.remove(path)
+        return lambda weights: weights + self.added[path]
+
+
+def _is_pooling(weights):
+    """Return whether weights (..., Q, T) are from queries other than the T tokens."""
+    return weights.shape[-2] != weights.shape[-1]
+
+
+def _read_maps(maps, name):
+    """Return attention weights as a list of float64 arrays, with checked shapes."""
+    maps = maps if isinstance(maps, dict) else {f"map {i}": each for i, each in enumerate(maps)}
+    shapes = {path: tuple(weights.shape) for path, weights in maps.items()}
+    fits = [len(shape) == 4 for shape in shapes.values()]
+    if all(fits):
+        fits = [not _is_pooling(weights) for weights in list(maps.values())[:-1]]
+        fits.append(len({(shape[0], shape[3]) for shape in shapes.values()}) == 1)
+    if not all(fits):
+        given = ", ".join(f"{path} {shape}" for path, shape in shapes.items()) or "no maps"
+        raise ValueError(
+            f"{name} got {given}: expected weights (B, N, T, T) of self-attention layers over one"
+            " sequence, and at most a pooling (B, N, Q, T) after them. Choose the layers of one"
+            " encoder."
+        )
+    return [ops.convert_to_numpy(weights).astype("float64") for weights in maps.values()]
+
+
+def _choose_score(outputs, target):
+    """Return the sum over the examples of the output that `target` names."""
+    if callable(target):
+        return ops.sum(target(outputs))
+    shape = None if isinstance(outputs, (dict, list, tuple)) else tuple(outputs.shape)
+    if shape is None or len(shape) != 2:
+        given = sorted(outputs) if isinstance(outputs, dict) else type(outputs).__name__
+        raise ValueError(
+            f"relevance(target={target!r}): the outputs of the model are {shape or given}, expected"
+            " (B, L). Pass a function that returns one score for each example, such as"
+            " `lambda outputs: outputs[:, 3, 7]`."
+        )
+    if target is None:
+        return ops.sum(ops.max(outputs, axis=-1))
+    if not 0 <= target < shape[-1]:
+        raise ValueError(
+            f"relevance(target={target}): the model has {shape[-1]} outputs. Expected an index from"
+            f" 0 to {shape[-1] - 1}."
+        )
+    return ops.sum(outputs[:, target])
+
+
+def _differentiate_in_tensorflow(compute, tensors):
+    import tensorflow as tf
+
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(tensors)
+        value = compute(tensors)
+    return tape.gradient(value, tensors, unconnected_gradients="zero")
+
+
+def _differentiate_in_jax(compute, tensors):
+    import jax
+
+    return jax.grad(compute)(tensors)
+
+
+def _differentiate_in_torch(compute, tensors):
+    import torch
+
+    tensors = [tensor.detach().requires_grad_() for tensor in tensors]
+    with torch.enable_grad():
+        value = compute(tensors)
+    return torch.autograd.grad(value, tensors, materialize_grads=True)
+
+
+_BY_BACKEND = {
+    "tensorflow": _differentiate_in_tensorflow,
+    "jax": _differentiate_in_jax,
+    "torch": _differentiate_in_torch,
+}
