@@ -319,6 +319,10 @@ CASES = {
     "Biaffine of labels, masked": Case(
         lambda: WithMask(ka.blocks.Biaffine(5, 3, dropout=0.1)), (f"B T {D}", "bool B T")
     ),
+    "ConditionalRandomField": Case(
+        lambda: WithMask(ka.blocks.ConditionalRandomField(["O", "B-x", "I-x"])),
+        ("B T 3", "bool B T"),
+    ),
     "SpanLogits": Case(lambda: ka.blocks.SpanLogits(no_answer=True), ("B T 2", "int2 B T")),
     "ParserState": Case(lambda: ka.blocks.ParserState(5, 4), ("int13 B T", f"B S {D}")),
     "AllowedLogits": Case(lambda: ka.blocks.AllowedLogits(), ("B T 6", "int2 B T 6")),
@@ -739,6 +743,7 @@ NOT_QUANTIZED = {
     *(
         "FirstOf",
         "PathDropout",
+        "ConditionalRandomField",
         "SpanLogits",
         "AllowedLogits",
         "ParserState",

@@ -4,6 +4,7 @@ from keras_attention.blocks.activations import gelu, gelu_tanh, quick_gelu
 from keras_attention.blocks.attention_pooling import AttentionPooling
 from keras_attention.blocks.biaffine import Biaffine
 from keras_attention.blocks.box_head import BoxHead
+from keras_attention.blocks.conditional_random_field import ConditionalRandomField
 from keras_attention.blocks.convolution_module import ConvolutionModule
 from keras_attention.blocks.convolution_subsampling import ConvolutionSubsampling, FrameConvolutions
 from keras_attention.blocks.decoder import DecoderBlock
@@ -45,6 +46,7 @@ __all__ = [
     "Biaffine",
     "BoxHead",
     "CharacterEmbedding",
+    "ConditionalRandomField",
     "ConformerBlock",
     "ConvolutionModule",
     "ConvolutionStem",

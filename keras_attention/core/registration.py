@@ -36,7 +36,7 @@ CLASSES = {
         SegmentRecurrence
     """.split(),
     "blocks": """
-        AllowedLogits AttentionPooling Biaffine BoxHead CharacterEmbedding
+        AllowedLogits AttentionPooling Biaffine BoxHead CharacterEmbedding ConditionalRandomField
         ConformerBlock ConvolutionModule ConvolutionStem ConvolutionSubsampling DecoderBlock
         DeepNorm EncoderBlock FeedForward FilterAugment FirstOf FixedLength FrameConvolutions
         GreedyCTCDecoder LayerScale LengthMask LogMelSpectrogram MacaronBlock MixtureOfExperts
@@ -53,7 +53,7 @@ CLASSES = {
         Repetition Rule Sample
     """.split(),
     "training": """
-        AdamW BoxAveragePrecision CTCAttention CTCTranscriptAccuracy ClassF1 ConstantForcing
+        AdamW BoxAveragePrecision CRFLoss CTCAttention CTCTranscriptAccuracy ClassF1 ConstantForcing
         DecoderAccuracy DecoderSequenceAccuracy DependencyCrossentropy EntityF1 EntityPrecision
         EntityRecall ExponentialForcing HungarianLoss InverseSigmoidForcing JointModel
         LabeledAttachment LayerwiseAdamW LinearForcing MacroF1 MaskedCTC MaskedPerplexity

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_attention.blocks import ConditionalRandomField
 from keras_attention.models.stack_choice import choose_encoder
 from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
 
@@ -10,6 +11,8 @@ BASE = dict(num_layers=6, num_heads=8, hidden_dim=512, intermediate_dim=2048)
 BIG = dict(num_layers=6, num_heads=16, hidden_dim=1024, intermediate_dim=4096, dropout=0.3)
 
 SIZES = {"base": BASE, "big": BIG}
+
+HEADS = {"crf": ConditionalRandomField}
 
 
 def sequence_labeler(
@@ -27,6 +30,7 @@ def sequence_labeler(
     position="rotary",
     embedding=None,
     encoder=None,
+    head=None,
     name="sequence_labeler",
 ):
     """Build a Transformer encoder that labels every token, for tagging or named entities.
@@ -40,6 +44,10 @@ def sequence_labeler(
             `text_encoder`. To also read the characters of words (Ma and Hovy, 2016), set
             `embedding=TextEmbedding(characters=Characters(...))`.
             `ka.models.sizes("sequence_labeler")` lists published sizes.
+        head: the layer after the logits. `"crf"` makes a `ka.blocks.ConditionalRandomField`, which
+            predicts the best sequence of labels. Train it with `ka.training.CRFLoss`. To forbid
+            transitions between tags, pass the layer with its `labels`. Any other layer from logits
+            to the same shape is possible, too. None leaves the logits as they are.
         name: str, the name of the model.
 
     Returns:
@@ -64,5 +72,21 @@ def sequence_labeler(
     inputs = embedding.inputs()
     x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, position, dropout)
     x = encoder(x, **documents)
-    logits = keras.layers.Dense(num_labels, dtype="float32", name="logits")(x)
+    if head is None:
+        logits = keras.layers.Dense(num_labels, dtype="float32", name="logits")(x)
+    else:
+        emissions = keras.layers.Dense(num_labels, dtype="float32", name="emissions")(x)
+        logits = make_head(head)(emissions)
     return keras.Model(unwrap_inputs(inputs), logits, name=name)
+
+
+def make_head(head):
+    """Return the layer after the logits. `head` is a key of `HEADS`, or the layer itself."""
+    if not isinstance(head, str):
+        return head
+    if head not in HEADS:
+        raise ValueError(
+            f"head={head!r} is not a head of sequence_labeler: expected {', '.join(HEADS)}, None, "
+            "or a layer from logits (B, T, num_labels) to the same shape."
+        )
+    return HEADS[head](name="logits", dtype="float32")

@@ -5,8 +5,8 @@ import typing
 import numpy as np
 
 from keras_attention import data, training
-from keras_attention.core.entity_tags import find_spans, is_entity_tag
-from keras_attention.core.lazy import models, visualization
+from keras_attention.core.entity_tags import find_forbidden, find_spans, is_entity_tag
+from keras_attention.core.lazy import blocks, keras, keras_internals, models, visualization
 from keras_attention.data.preprocessors.tagger import check_tags
 from keras_attention.data.tokenizers.vocabulary import find_words
 from keras_attention.files.io import prefix_errors
@@ -18,7 +18,11 @@ from keras_attention.training.scores.class_scores import score_tags
 
 
 class TaggedToken(typing.NamedTuple):
-    """A token, its tag, and the probability of the tag from 0 to 1."""
+    """A token, its tag, and the probability of the tag from 0 to 1.
+
+    For a model with a conditional random field, this is the probability compared with other tags
+    after the same tags, each with its best continuation.
+    """
 
     token: str
     tag: str
@@ -78,15 +82,35 @@ class SequenceLabeler(SentenceTask):
     def make_parts(cls, data_set, recipe, builder):
         preprocessor = build_preprocessor(data_set.train, data_set.labels, recipe.data)
         keywords = recipe.list_keywords(characters=size_characters(preprocessor))
+        if recipe.data.crf and keywords.setdefault("head", "crf") != "crf":
+            raise ValueError(
+                f"crf=True and head={keywords['head']!r} are both heads. Leave one of the two out."
+            )
+        if keywords.get("head") == "crf":
+            keywords["head"] = make_crf(preprocessor.labels.names)
         model = models.sequence_labeler(
             len(preprocessor.tokenizer), len(preprocessor.labels), **keywords
         )
         return model, preprocessor, dict(maximum_length=recipe.data.max_length)
 
+    def replace_head(self, labels):
+        """Return a copy of the model with new, untrained last layers for the tags `labels`."""
+        if find_crf(self.model) is None:
+            return super().replace_head(labels)
+        emissions, *_ = keras_internals.inputs_of(self.model.output)  # and the mask
+        model = keras.Model(self.model.input, emissions, name=self.model.name)
+        model = models.replace_head(model, len(labels))
+        logits = make_crf(labels)(model.output)
+        return keras.Model(model.input, logits, name=model.name)
+
     def make_loss(self, recipe, train):
-        labels = self.preprocessor.labels
+        labels, crf = self.preprocessor.labels, find_crf(self.model)
         tags = [tag for sentence in train for tag in sentence.tags]
-        return make_balanced_loss(recipe, lambda: labels.ids(tags), len(labels))
+        options = {}
+        if crf is not None:
+            options = dict(loss=training.CRFLoss, label_smoothing=0.0)
+            check_transitions(train, crf.scheme)
+        return make_balanced_loss(recipe, lambda: labels.ids(tags), len(labels), **options)
 
     def make_metrics(self):
         """Return the metrics: token accuracy, and first the F1 of entities if the tags mark any."""
@@ -169,6 +193,38 @@ class SequenceLabeler(SentenceTask):
 def marks_entities(labels):
     """Return whether all labels are tags of entities, such as `O`, `B-person` and `I-person`."""
     return "O" in labels and len(labels) > 1 and all(map(is_entity_tag, labels))
+
+
+def make_crf(labels):
+    """Return a `ConditionalRandomField` for tags, a layer that scores sequences of tags.
+
+    `labels` are the names of the tags. If they mark entities (as in BIO), the layer excludes
+    invalid sequences of tags.
+    """
+    labels = list(labels) if marks_entities(labels) else None
+    return blocks.ConditionalRandomField(labels, name="logits", dtype="float32")
+
+
+def find_crf(model):
+    """Return the `ConditionalRandomField` that is the last layer of a model, or None."""
+    layer = keras_internals.producer(model.outputs[0])
+    return layer if isinstance(layer, blocks.ConditionalRandomField) else None
+
+
+def check_transitions(sentences, scheme):
+    """Raise a ValueError if a sentence has tags in an order that a tag scheme forbids.
+
+    `sentences` is a list of `ka.data.Sentence`. `scheme` is a name of a scheme, or None, which
+    allows everything.
+    """
+    for tokens, tags in sentences if scheme else ():
+        if (k := find_forbidden(tags, scheme)) is not None:
+            before, tag = ([*tags, "the end"][i] if i >= 0 else "the start" for i in (k - 1, k))
+            raise ValueError(
+                f"The training sentence {' '.join(tokens)[:60]!r} has {tag} after {before} (tag "
+                f"{k + 1}), and the scheme {scheme!r} forbids that. Correct the tags, or build the "
+                "model with head=ka.blocks.ConditionalRandomField(), which allows all transitions."
+            )
 
 
 def place_entities(entities, text, pattern=None):

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from keras_attention.training.answer_spans import SpanCrossentropy, SpanF1
     from keras_attention.training.box_overlap import compute_overlaps
     from keras_attention.training.chunked_logits import ChunkedLogits
+    from keras_attention.training.crf import CRFLoss
     from keras_attention.training.ctc import CTCTranscriptAccuracy, MaskedCTC
     from keras_attention.training.ctc_attention import (
         CTCAttention,
@@ -80,6 +81,7 @@ _MODULES = {
         "answer_spans": "SpanCrossentropy SpanF1",
         "box_overlap": "compute_overlaps",
         "chunked_logits": "ChunkedLogits",
+        "crf": "CRFLoss",
         "ctc": "CTCTranscriptAccuracy MaskedCTC",
         "ctc_attention": "CTCAttention DecoderAccuracy DecoderSequenceAccuracy",
         "dependencies": "DependencyCrossentropy LabeledAttachment UnlabeledAttachment",

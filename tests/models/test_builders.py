@@ -81,6 +81,7 @@ BUILT = {
     "sequence_labeler_characters": lambda: labeler(
         embedding=embed_characters(30, token_dropout=0.1), position=["alibi", "relative_bias"]
     ),
+    "sequence_labeler_crf": lambda: labeler(head="crf"),
     "dependency_parser": lambda: ka.models.dependency_parser(
         50, 7, num_layers=1, num_heads=2, hidden_dim=16, embedding=embed_characters(30)
     ),
@@ -488,3 +489,8 @@ def test_a_pair_as_patch_size_may_exceed_the_width():
     layer = ka.blocks.PatchEmbedding(4, (16, 16))
     assert layer(np.ones((1, 16, 32, 1))).shape == (1, 3, 4)
     assert type(layer).from_config(layer.get_config()).patch_size == (16, 16)
+
+
+def test_refuses_an_unknown_head():
+    with pytest.raises(ValueError, match="head='CRF' is not a head.*expected crf, None, or"):
+        labeler(head="CRF")

@@ -76,7 +76,7 @@ def test_learned_queries_have_no_rotary_positions():
 def test_every_number_of_a_recipe_counts_in_training_or_is_settled():
     """Check that `fit` refuses fields with `settled=True`."""
     settled = {
-        *("beam", "characters", "image_size", "length_penalty", "lowercase", "max_length"),
+        *("beam", "characters", "crf", "image_size", "length_penalty", "lowercase", "max_length"),
         *("maximum_answer", "maximum_question", "max_size", "min_count", "num_levels", "score"),
         *("stride", "temperature", "tokens", "vocabulary_size", "window", "word_length"),
     }

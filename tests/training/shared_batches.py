@@ -42,6 +42,14 @@ def entities():
     return model, loss, metrics, ids, mask_labels(ids % LABELS, ids), weights
 
 
+def crf():
+    ids = draw_tokens()
+    tokens, x = embed()
+    x = keras.layers.Dense(LABELS)(x)
+    model = keras.Model(tokens, ka.blocks.ConditionalRandomField()(x))
+    return model, T.CRFLoss(), [T.MaskedSequenceAccuracy], ids, mask_labels(ids % LABELS, ids)
+
+
 def causal_language_model():
     ids = draw_tokens(length=LENGTH + 1)
     model = ka.models.causal_language_model(VOCABULARY, **SIZE)
@@ -136,7 +144,7 @@ def objects_softmax():
 CASES = {
     make.__name__: make
     for make in (
-        *(sequence_labeler, entities, causal_language_model, masked_language_model, seq2seq),
+        *(sequence_labeler, entities, crf, causal_language_model, masked_language_model, seq2seq),
         *(multi_label, span, dependencies, ctc, ctc_attention, objects, objects_softmax),
     )
 }

@@ -133,6 +133,28 @@ def test_weights_of_other_shapes_are_refused(name, kind, shape):
         SPARSE[name][0](LABELS[kind], LOGITS[kind], np.ones(shape, "float32"))
 
 
+def compute_crf_loss(labels, logits, weights=None):
+    """Compute the loss of a random field without transitions, which is the cross-entropy."""
+    crf = ka.blocks.ConditionalRandomField()
+    return training.CRFLoss()(labels, crf(logits), weights)
+
+
+@pytest.mark.parametrize("shape", WEIGHTS["tokens"], ids=str)
+def test_weights_of_a_random_field(shape):
+    labels, logits = LABELS["tokens"], LOGITS["tokens"]
+    weights = np.asarray(np.random.default_rng(1).uniform(0.5, 2.0, shape), "float32")
+    expected = define_loss(labels, logits, as_rows(weights, labels))
+    for same in (labels, labels[..., None]):
+        loss = compute_crf_loss(same, logits, weights)
+        np.testing.assert_allclose(float(loss), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", WRONG["tokens"], ids=str)
+def test_a_random_field_refuses_labels_of_other_shapes(shape):
+    with pytest.raises(ValueError, match="labels of shape .* for predictions of shape"):
+        compute_crf_loss(np.ones(shape, "int32"), LOGITS["tokens"])
+
+
 def test_rows_without_positions_have_no_sequence_accuracy():
     with pytest.raises(ValueError, match=r"labels of shape \(3,\) have no axis of positions"):
         measure(training.MaskedSequenceAccuracy)(LABELS["rows"], LOGITS["rows"])

@@ -86,7 +86,15 @@ class SentenceData(Data):
 
 @dataclasses.dataclass(frozen=True)
 class TaggedData(SentenceData, LabelData):
-    """Hyperparameters for sentences with a label for every token."""
+    """Hyperparameters for sentences with a label for every token.
+
+    With `crf`, the last layer is a `ka.blocks.ConditionalRandomField`, and `label_smoothing` is not
+    used.
+    """
+
+    crf: bool = option(
+        False, "Tags of words: predict only sequences that the tag scheme allows.", settled=True
+    )
 
 
 @dataclasses.dataclass(frozen=True)
