@@ -10,7 +10,7 @@ OLDEST := .venv-oldest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-all test-backends test-torch test-jax benchmark check format constraints clean docs docs-serve house mechanisms notebooks pictures
+.PHONY: help demo test test-slow test-all test-backends test-torch test-jax test-onnx benchmark check format constraints clean docs docs-serve house mechanisms notebooks lecture pictures
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -42,7 +42,7 @@ test-oldest: $(OLDEST)/.ready ## run the smoke test on the oldest versions (2 mi
 	$(OLDEST)/bin/python -m pytest -m 'slow or sweep or not slow' tests/test_smoke.py \
 	    tests/core/test_keras_internals.py tests/tasks/test_model_file.py
 
-test-backends: test-torch test-jax ## run the layers' tests on PyTorch, on JAX and beside peers
+test-backends: test-torch test-jax test-onnx ## run the layers' tests on PyTorch, on JAX and beside peers
 
 test-torch: $(BACKENDS)/.ready
 	KERAS_BACKEND=torch $(BACKENDS_PYTEST) $(ON_EVERY_BACKEND) tests/training/scores/test_brackets.py \
@@ -51,6 +51,10 @@ test-torch: $(BACKENDS)/.ready
 test-jax: $(BACKENDS)/.ready
 	KERAS_BACKEND=jax XLA_FLAGS='$(UNOPTIMIZED)' $(BACKENDS_PYTEST) $(ON_EVERY_BACKEND)
 	KERAS_BACKEND=tensorflow XLA_FLAGS='$(UNOPTIMIZED)' $(BACKENDS_PYTEST) -p no:costs tests/backends
+
+test-onnx: $(BACKENDS)/.ready
+	$(BACKENDS)/bin/python -m pytest -m 'slow or sweep' --numprocesses=logical --maxprocesses=4 --dist=worksteal \
+	    tests/export/test_onnx_and_openvino.py 'tests/test_docs.py::test_code_runs[on-device/onnx.md]'
 
 benchmark: $(READY) ## measure speed and memory against Keras (10 minutes)
 	TF_CPP_MIN_LOG_LEVEL=3 $(IN_VENV) benchmarks/encoder.py
