@@ -84,6 +84,9 @@ mechanisms: $(READY) ## write docs/mechanisms.md from the docstrings
 notebooks: $(READY) ## make docs/notebooks from examples/, with outputs
 	$(IN_VENV) docs/tools/notebooks.py
 
+lecture: $(READY) ## run the scripts of examples/lecture, and write docs/lecture (45 minutes)
+	TF_CPP_MIN_LOG_LEVEL=3 $(IN_VENV) docs/tools/lecture.py --run all
+
 pictures: $(READY) ## draw docs/pictures from the trained models
 	TF_CPP_MIN_LOG_LEVEL=3 $(IN_VENV) docs/tools/pictures.py
 

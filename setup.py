@@ -1,4 +1,4 @@
-"""Puts the presets that the README uses into the wheel; all else is in setup.cfg."""
+"""Puts the presets of the README and the scripts of the lecture into the wheel. See setup.cfg."""
 
 import pathlib
 import shutil
@@ -11,17 +11,19 @@ FILES = ("model.keras", "*.json", "*.txt", "README.md")  # 6 MB, without the exp
 ROOT = pathlib.Path(__file__).parent
 
 
-class BuildWithPresets(build_py):
+class BuildWithFiles(build_py):
     def run(self):
         super().run()
-        if self.editable_mode:  # presets are found in saved_models/
+        if self.editable_mode:  # the files are found in the clone
             return
-        for name in PRESETS:
-            folder = pathlib.Path(self.build_lib) / "keras_attention" / "presets" / name
+        copies = [(f"saved_models/{name}", f"presets/{name}", FILES) for name in PRESETS]
+        copies += [("examples/lecture", "lecture", ("*.py", "*.toml"))]
+        for source, target, patterns in copies:
+            folder = pathlib.Path(self.build_lib) / "keras_attention" / target
             folder.mkdir(parents=True, exist_ok=True)
-            for pattern in FILES:
-                for file in (ROOT / "saved_models" / name).glob(pattern):
+            for pattern in patterns:
+                for file in (ROOT / source).glob(pattern):
                     shutil.copy2(file, folder)
 
 
-setup(cmdclass={"build_py": BuildWithPresets})
+setup(cmdclass={"build_py": BuildWithFiles})

@@ -1,8 +1,9 @@
-"""Makes notebooks of examples: their code in cells, run from top to bottom, with outputs.
+"""Makes notebooks of examples and of lessons: their code in cells, run in order, with outputs.
 
     make notebooks
 
-A cell is what stands between empty lines of the example's `main`, whose arguments are given here.
+Empty lines in an example's `main` separate cells. The arguments of `main` are set in this file. The
+notebook `lecture` has several scripts of examples/lecture, each in one cell.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import pathlib
 import tempfile
 
 import jupytext
+import lecture
 import nbclient
 import nbformat
 
@@ -28,15 +30,64 @@ EXAMPLES = {
     ),
 }
 
+LESSONS = ("sqrt_d", "order", "cnn_is_attention", "leak", "normalizers")
+INTRODUCTION = """\
+# The lecture
+
+Made by `make notebooks` from `examples/lecture`. Each of these five lessons measures a claim about
+attention. [The lecture](../lecture/index.md) has more."""
+SHOW = '''\
+import sys
+
+from IPython.display import Markdown, display
+
+sys.path.append("examples/lecture")  # of the repository
+
+
+def show(result):
+    """Show the table, the figure and the finding of a lesson."""
+    lines = [result.rows[0], ["---"] * len(result.rows[0]), *(x.values() for x in result.rows)]
+    table = "\\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
+    display(Markdown(table), lesson.draw(result))
+    display(Markdown(f"**The claim {result.verdict}.** {result.finding}"))'''
+
 
 def write_cells(name):
-    """The example called `name` in cells, in jupytext's percent format."""
+    """Return the notebook called `name` as cells, in jupytext's percent format."""
+    return write_lessons() if name == "lecture" else write_example(name)
+
+
+def write_lessons():
+    """Return the notebook of `LESSONS` as cells."""
+    cells = [_markdown(INTRODUCTION), f"# %%\n{SHOW}"]
+    for name in LESSONS:
+        script = lecture.SCRIPTS / f"{name}.py"
+        fields, text = lecture.read_fields(script), script.read_text("utf-8")
+        tree = ast.parse(text)
+        code = _cut(text.splitlines(), tree.body[1].lineno, tree.body[-2].end_lineno)
+        head = f"## {lecture.title(name)}\n\n**Claim.** {fields['claim']}\n\n"
+        head += f"```text\n{fields['Equation']}\n```\n\n{fields['text']}"
+        tail = f"*{fields['Caption']}*\n\n**Try this:** {fields['Try this']}\n\n"
+        tail += f"[The page of this lesson](../lecture/{name}.md)"
+        cells += [_markdown(head), f"# %%\n{code}", "# %%\nshow(run(quick=False))", _markdown(tail)]
+    return "\n\n".join(cells)
+
+
+def _markdown(text):
+    """Return text as a cell."""
+    return "# %% [markdown]\n" + "\n".join(f"# {line}".rstrip() for line in text.splitlines())
+
+
+def write_example(name):
+    """Return the example called `name` as cells."""
     text = (ROOT / "examples" / f"{name}.py").read_text()
     lines, tree = text.splitlines(), ast.parse(text)
-    title, _, about = ast.get_docstring(tree).partition("\n")
-    about = "\n".join(line for line in about.splitlines() if not line.startswith("    python "))
+    title, _, description = ast.get_docstring(tree).partition("\n")
+    description = "\n".join(
+        line for line in description.splitlines() if not line.startswith("    python ")
+    )
     title = title.rstrip(".")
-    cells = [f"# {title}\n\nMade by `make notebooks` from `examples/{name}.py`.{about}"]
+    introduction = f"# {title}\n\nMade by `make notebooks` from `examples/{name}.py`.{description}"
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     imports = "\n".join(lines[tree.body[0].end_lineno : functions[0].lineno - 1]).strip()
     imports = imports.replace("import argparse\n", "")
@@ -47,8 +98,7 @@ def write_cells(name):
     body = _cut(lines, main.body[0].lineno, main.end_lineno)
     parts += [part for part in body.split("\n\n") if part.strip()]
     parts.append(f'from IPython.display import Image\n\nImage("{PICTURE}")')
-    comment = "\n".join(f"# {line}".rstrip() for line in cells[0].splitlines())
-    return "\n\n".join([f"# %% [markdown]\n{comment}", *(f"# %%\n{part}" for part in parts)])
+    return "\n\n".join([_markdown(introduction), *(f"# %%\n{part}" for part in parts)])
 
 
 def _cut(lines, first, last):
@@ -58,7 +108,7 @@ def _cut(lines, first, last):
 
 
 def make_notebook(name):
-    """Runs the example in a folder of its own; returns the notebook with its outputs."""
+    """Run the code in a new folder. Return the notebook with its outputs."""
     notebook = jupytext.reads(write_cells(name), "py:percent")
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     notebook.metadata["kernelspec"] = kernel
@@ -80,7 +130,7 @@ def make_notebook(name):
 
 
 def _clean_output(output):
-    """An output without what says something of this machine alone; None if nothing is left."""
+    """Remove from an output what depends on this machine. Return None if nothing is left."""
     if output.output_type == "stream":
         lines = output.text.splitlines(keepends=True)
         output.text = "".join(x for x in lines if not x.startswith("INFO:tensorflow")).strip("\n")
@@ -90,9 +140,9 @@ def _clean_output(output):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help="of examples; by default all that have a notebook")
+    parser.add_argument("names", nargs="*", help="of notebooks; by default all")
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # of the kernels, too
     NOTEBOOKS.mkdir(exist_ok=True)
-    for name in parser.parse_args().names or EXAMPLES:
+    for name in parser.parse_args().names or [*EXAMPLES, "lecture"]:
         nbformat.write(make_notebook(name), NOTEBOOKS / f"{name}.ipynb")
         print(NOTEBOOKS / f"{name}.ipynb")

@@ -299,3 +299,20 @@ def serve(
     from keras_attention.cli import web as command
 
     command.serve(preset, port, browser)
+
+
+@app.command()
+def lecture(
+    name: Annotated[
+        str | None, typer.Argument(help="Name of a script. Default: list all of them.")
+    ] = None,
+    output: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="Folder for the figure and the numbers. Default: runs/lecture."),
+    ] = None,
+    quick: Annotated[bool, typer.Option(help="Run in a tiny size, to test the script.")] = False,
+):
+    """Measure a claim about attention: print a table and draw a figure, in up to two minutes."""
+    from keras_attention.cli import lecture as command
+
+    command.lecture(name, output, quick)
