@@ -65,9 +65,9 @@ def test_only_default_tests_over_the_limit_fail(pytester, monkeypatch):
 
 
 def test_the_limit_grows_on_a_slow_machine(pytester, monkeypatch):
-    write_tests(pytester.path, 0.2)
+    write_tests(pytester.path, 0.08)
     monkeypatch.setattr(costs, "measure_slowness", lambda: 3.0)
-    plugin = costs.Costs(0.1, {})
+    plugin = costs.Costs(0.04, {})
     run = pytester.inline_run("-p", "no:cacheprovider", plugins=[plugin])
     assert run.listoutcomes()[2] == []
 
