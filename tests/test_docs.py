@@ -28,7 +28,7 @@ SLOW = {
     "guides/write-your-own.md",
     "tutorial.md",
 }
-SLOW |= {page for page in PAGES if page.startswith(("on-device/", "own-data/"))}
+SLOW |= {page for page in PAGES if page.startswith(("lecture/", "on-device/", "own-data/"))}
 # Packages without which the code of a page is not run.
 PACKAGES = {"on-device/onnx.md": ("onnxruntime", "openvino", "tf2onnx")}
 WITH_CODE = [

@@ -24,7 +24,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "lecture"
 SCRIPTS = ROOT / "examples" / "lecture"
 COURSE = tomllib.loads((SCRIPTS / "course.toml").read_text("utf-8"))["chapter"]
+NOTES = tomllib.loads((SCRIPTS / "notes.toml").read_text("utf-8"))
 TITLES = {"Sqrt d": "The square root of d", "Cnn is attention": "A CNN is attention"}
+IMPORTS = {" keras.": "import keras", "np.": "import numpy as np"}
 NAME = re.compile(r"`ka\.(\w+)\.(\w+)`")
 
 FIELDS = ("Equation", "Refuted if", "Classes", "Papers", "Caption", "Try this")
@@ -41,9 +43,22 @@ for at most two minutes on two cores. It prints a table, draws a figure, and say
 holds. `keras-attention lecture` lists the scripts, and `keras-attention lecture forgetting` runs
 one. [這一頁的中文版](index.zh-TW.md)
 
-On all pages, each token has a query q, a key k and a value v: vectors of H numbers, made by three
-dense layers. The output for token i is the sum of all values vⱼ, weighted by softmax of the scores
-qᵢ · kⱼ / √H over j. A head is one such computation. A layer can have several heads.
+## Words and symbols
+
+- A **token** is a unit of the input, such as a word or an image patch. A layer reads a vector x for
+  each token. T is the number of tokens, D the size of x.
+- In **attention**, each token has a query q, a key k and a value v: vectors of H numbers, made from
+  its x by three dense layers. The output for token i is the sum of all values vⱼ, weighted by
+  softmax of the scores qᵢ · kⱼ / √H over j. A **head** is one such computation. A layer can have
+  several heads, and the size of all heads together is its width.
+- A **mask** says which tokens j a token i sees. A **position code** tells a layer where a token is.
+- An **encoder** turns a sequence into vectors. A **decoder** writes a sequence, one token after
+  another, until it writes the token END. It sees the encoder's output by **cross-attention**:
+  queries from the decoder, keys and values from the encoder. Both together are **seq2seq**.
+- A **seed** gives a model its random initial weights. Where two models are compared, each is
+  trained from three seeds. Tables show the mean and, in parentheses, the lowest and the highest
+  value. Times are measured in several rounds, and shown in the same way.
+- A claim **holds in part** if one part of it holds and another does not.
 """,
         "columns": "| concept | name | measured or explained in |",
         "claims": ("## The claims", "| page | claim | result |"),
@@ -64,9 +79,18 @@ qᵢ · kⱼ / √H over j. A head is one such computation. A layer can have sev
 `keras-attention lecture forgetting` 執行其中一個。各頁內容為英文。
 [English version of this page](index.md)
 
-在所有頁面中，每個詞元有三個向量，各含 H 個數：查詢 q、鍵 k、值 v，由三個全連接層產生。
-詞元 i 的輸出是所有值 vⱼ 的加權和，權重是分數 qᵢ · kⱼ / √H 對 j 的 softmax。
-一次這樣的計算稱為一個頭；一層可以有多個頭。
+## 用語與符號
+
+- **詞元**是輸入的單位，例如一個詞或一塊圖片。每個詞元有一個向量 x；T 是詞元的個數，D 是 x 的大小。
+- 在**注意力**中，每個詞元由 x 經三個全連接層得到三個向量，各含 H 個數：查詢 q、鍵 k、值 v。
+  詞元 i 的輸出是所有值 vⱼ 的加權和，權重是分數 qᵢ · kⱼ / √H 對 j 的 softmax。
+  一次這樣的計算稱為一個**頭**；一層可以有多個頭，所有頭的總大小是它的寬度。
+- **遮罩**決定詞元 i 看得到哪些詞元 j。**位置編碼**告訴模型詞元在哪裡。
+- **編碼器**把序列變成向量；**解碼器**逐個寫出詞元，直到寫出 END。
+  解碼器以**交叉注意力**看編碼器的輸出：查詢來自解碼器，鍵與值來自編碼器。兩者合稱 **seq2seq**。
+- **種子**決定模型隨機的初始權重。比較兩個模型時，每個模型都從三個種子訓練；
+  表中是平均值，括號內是最低與最高值。時間量測數回合，以同樣方式表示。
+- 主張**部分成立**：其中一部分成立，另一部分不成立。
 """,
         "columns": "| 概念 | 名稱 | 測量或說明的頁面 |",
         "claims": ("## 主張", "| 頁面 | 主張（英文） | 結果 |"),
@@ -111,8 +135,11 @@ def list_scripts():
 def write_page(name):
     """Return the page of a script, made of its docstring and its numbers."""
     script, numbers = SCRIPTS / f"{name}.py", read_numbers(name)
-    fields = read_fields(script)
-    tip = fields["Try this"]
+    fields, notes = read_fields(script), NOTES[name]
+    more = "".join(f"\n\n{wrap(text)}" for text in notes.get("more", "").split("\n\n") if text)
+    code = "\n".join(text for sign, text in IMPORTS.items() if sign in notes["code"])
+    code += "\n\nimport keras_attention as ka\n\n" + notes["code"].strip()
+    tip = quote_settings(fields["Try this"], script)
     names = list_scripts()
     following = names[names.index(name) + 1 :][:1]
     to_next = "".join(f"- Next in the course: [{title(n)}]({n}.md)\n" for n in following)
@@ -125,7 +152,7 @@ def write_page(name):
 {wrap(fields["Equation"])}
 ```
 
-{fields["text"]}
+{fields["text"]}{more}
 
 ![{fields["Caption"]}]({name}.png)
 
@@ -141,6 +168,10 @@ Data: {numbers["data"]}.
 
 **Classes.** {NAME.sub(link, fields["Classes"])}
 
+```python
+{code.strip()}
+```
+
 **Papers.** {fields["Papers"]}
 
 {wrap(f"**Try this.** {tip[0].upper() + tip[1:]}")}
@@ -148,7 +179,7 @@ Data: {numbers["data"]}.
 ## Where to go next
 
 - Run it: `keras-attention lecture {name}` ([script](../../examples/lecture/{name}.py))
-{to_next}- [All claims](index.md), and what q, k, v and H are
+{to_next}- [All claims](index.md), and what the words and symbols mean
 """
 
 
@@ -185,7 +216,25 @@ def write_table(rows):
 def explain_spread(rows):
     """Return a paragraph on the numbers in parentheses, if a table has some."""
     has_spread = any(" to " in str(value) for row in rows for value in row.values())
-    return "\nIn parentheses: the lowest and the highest of the seeds.\n" if has_spread else ""
+    text = "\nThe first number is a mean. In parentheses: the lowest and the highest value.\n"
+    return text if has_spread else ""
+
+
+def quote_settings(text, script):
+    """Return a text that says to set `NAME = ...`, with the present value in the script."""
+    values = {}
+    for node in ast.parse(script.read_text("utf-8")).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple | ast.Name):
+            names = getattr(node.targets[0], "elts", node.targets)
+            parts = node.value.elts if len(names) > 1 else [node.value]
+            values |= {x.id: part for x, part in zip(names, parts, strict=True)}
+
+    def quote(match):
+        now = values.get(match[1])
+        literal = now and not any(isinstance(node, ast.Name) for node in ast.walk(now))
+        return f"{match[0]} (now {ast.unparse(now)})" if literal else match[0]
+
+    return re.sub(r"`(\w+) = [^`]*`", quote, text)
 
 
 def wrap(text):

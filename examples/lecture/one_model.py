@@ -4,7 +4,7 @@
 
 Texts have 8 words of 3 kinds. A tag names the kinds of a word and the one before. The class is
 whether more words are of kind 0 than 1, the span is from the first to the last of kind 0. One
-Transformer of width 32 reads a question and writes the answer. Three custom models share its steps.
+Transformer of width 32 reads a question and writes the answer. Three models each do one task.
 
 Equation: answer = seq2seq([question, text]), against answer = custom_model(text)
 
@@ -63,8 +63,10 @@ def run(quick):
 
     def draw(figure):
         axes = figure.add_subplot(xlabel="task", ylabel="right (%)")
-        for name, values in models.items():
-            axes.plot(TASKS * len(values), values.ravel(), linestyle="", label=name)
+        for shift, (name, values) in zip((-0.1, 0.1), models.items(), strict=False):
+            axes.plot(np.arange(3) + shift, values.T, "os"[shift > 0], color=f"C{shift > 0:d}")
+            axes.plot([], "os"[shift > 0], color=f"C{shift > 0:d}", label=name)
+        axes.set_xticks(range(3), TASKS)
         axes.legend()
 
     shares = [", ".join(f"{x:.1f}" for x in values.mean(axis=0)) for values in (one, own)]

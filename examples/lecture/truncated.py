@@ -2,8 +2,8 @@
 
     python examples/lecture/truncated.py [--quick] [--output FOLDER]
 
-One-layer models read 32 tokens. Even ones name the token before (near), odd ones the first (far).
-Speed (1 for full, dense attention that returns weights) and memory (largest tensor): 4096 tokens.
+One-layer models read 32 tokens. At even positions they predict the token before (near), at odd ones
+the first token (far). Speed (1 for full attention) and memory (largest tensor): with 4096 tokens.
 
 Equation: Window(w): i sees j if |i - j| < w. Longformer and BigBird add global and random keys.
 
@@ -13,7 +13,7 @@ Classes: `ka.masks.Window`, `ka.masks.Longformer`, `ka.masks.BigBird`, `ka.recur
 
 Papers: [Beltagy](https://arxiv.org/abs/2004.05150), [Zaheer](https://arxiv.org/abs/2007.14062)
 
-Caption: Keys j that query i sees (for `LocalWindow`, a decoder step), and time against length.
+Caption: Keys j that query i sees (blue; for `LocalWindow`, the decoder's step i), and time.
 
 Try this: set `WINDOW = 8`. The narrow window then finds the first token from 4 of 16 odd positions.
 """
@@ -60,17 +60,17 @@ def run(quick):
         row |= {"speed": lesson.format_spread(speed), "memory (MB)": round(4e-6 * max(sizes), 1)}
 
     def draw(figure):
-        *panels, last = figure.subplots(1, 4, width_ratios=(1, 1, 1, 1.8))
+        panels = figure.subplot_mosaic("ABTT;CDTT")
         seen = {n: mask.allows(i[:, None], i) for n, mask in make_masks(LENGTH).items()}
         seen["LocalWindow"] = ka.recurrent.LocalWindow(WINDOW)(x[:LENGTH] % 4.0, seen["full"])[0]
-        for axes, name in zip(panels, list(seen)[-3:], strict=True):
-            axes.imshow(seen[name], vmax=1.4)
-            axes.set(title=name, xlabel="key j", ylabel="query i")
-        last.plot(LENGTHS[: len(times)], np.median(times, axis=1), label=list(results))
-        last.set(yscale="log", xlabel="length T", ylabel="time (ms)", xticks=LENGTHS[1:])
-        last.legend(ncols=2, loc="lower left", bbox_to_anchor=(-0.2, 1))
+        for panel, name in zip("ABCD", [f"Window({WINDOW})", *list(seen)[-3:]], strict=True):
+            panels[panel].imshow(seen[name], vmax=1.4)
+            panels[panel].set(title=name, xlabel="key j", ylabel="query i")
+        panels["T"].loglog(LENGTHS[: len(times)], np.median(times, axis=1), label=list(results))
+        panels["T"].set(xlabel="length T", ylabel="ms", xticks=LENGTHS, xticklabels=LENGTHS)
+        panels["T"].legend()
 
-    speed, (near, far) = np.median(speeds[:, 1]), results[f"Window({WINDOW})"].mean(axis=0)
+    speed, (near, far) = speeds[:, 1].mean(), results[f"Window({WINDOW})"].mean(axis=0)
     finding = f"At T = {length}, Window({WINDOW}) is {speed:.0f} times as fast as full attention. "
     finding += f"It is right in {near:.0f} % of cases (near), but only in {far:.0f} % (far)."
     return lesson.Result(rows, draw, finding, lesson.judge(speed > 1.5, near > 95))
