@@ -179,7 +179,7 @@ Data: {numbers["data"]}.
 ## Where to go next
 
 - Run it: `keras-attention lecture {name}` ([script](../../examples/lecture/{name}.py))
-{to_next}- [All claims](index.md), and what the words and symbols mean
+{to_next}- [All claims, words and symbols](index.md)
 """
 
 

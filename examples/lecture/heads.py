@@ -15,7 +15,7 @@ Classes: `ka.attention.MultiHeadAttention`, `ka.masks.Window`, `ka.visualization
 
 Papers: [Shazeer 2020](https://arxiv.org/abs/2003.02436)
 
-Caption: Accuracy, and what each head of each seed looks at (same colors; without "talk").
+Caption: Accuracy, and what each head of each seed looks at, in the same colors, without "talk".
 
 Try this: use an `EncoderBlock` with `FeedForward(64)`. One head is then enough: 100 % are right.
 """

@@ -13,7 +13,7 @@ Classes: `ka.masks.Window`, `ka.masks.Longformer`, `ka.masks.BigBird`, `ka.recur
 
 Papers: [Beltagy](https://arxiv.org/abs/2004.05150), [Zaheer](https://arxiv.org/abs/2007.14062)
 
-Caption: Keys j that query i sees (blue; for `LocalWindow`, the decoder's step i), and time.
+Caption: Keys j (blue) that query i sees, or step i of a decoder for `LocalWindow`. Time.
 
 Try this: set `WINDOW = 8`. The narrow window then finds the first token from 4 of 16 odd positions.
 """
