@@ -26,9 +26,7 @@ def make_perplexity():
     return training.MaskedPerplexity(name="perplexity")
 
 
-def make_balanced_loss(
-    recipe, list_ids, num_labels, loss=training.MaskedSparseCategoricalCrossentropy, **options
-):
+def make_balanced_loss(recipe, list_ids, num_labels, loss=None, **options):
     """Make a cross-entropy loss that gives examples of rare classes more weight.
 
     If n of N training examples belong to a class, each of them has the weight (N / n) ** balance,
@@ -40,9 +38,10 @@ def make_balanced_loss(
         recipe: `Recipe`, which contains the hyperparameter `balance`.
         list_ids: function without arguments that returns the int labels of the training examples.
         num_labels: int, the number of classes.
-        loss: the class of the loss.
+        loss: the class of the loss. None is `ka.training.MaskedSparseCategoricalCrossentropy`.
         **options: arguments of the loss. `label_smoothing` is by default that of `recipe`.
     """
+    loss = loss or training.MaskedSparseCategoricalCrossentropy
     options = {"label_smoothing": recipe.label_smoothing, **options}
     balance = recipe.data.balance
     if not balance:

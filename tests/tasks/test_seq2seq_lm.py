@@ -148,9 +148,9 @@ def test_evaluate_and_predict(run, translator, tmp_path):
     code, out, _ = run("predict", translator, "drei vier", "vier")
     assert code == 0 and len(out.splitlines()) == 2
     code, _, err = run("predict", translator, " ")
-    assert code == 2 and "' ' has no word." in err
+    assert code == 2 and "' ' has no word:" in err
     code, _, err = run("predict", translator, "vier", " ")
-    assert code == 2 and "Input 2: ' ' has no word." in err
+    assert code == 2 and "Input 2: ' ' has no word:" in err
 
 
 def test_scores_of_every_kind():
