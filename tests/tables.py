@@ -14,7 +14,8 @@ def assert_lists(table, listed, expected):
     assert expected, f"nothing is expected of {table}"
     missing, unknown = sorted(expected - listed), sorted(listed - expected)
     assert not missing, f"add to {table}: {', '.join(map(str, missing))}"
-    assert not unknown, f"{table} lists what is not there: {', '.join(map(str, unknown))}"
+    names = ", ".join(map(str, unknown))
+    assert not unknown, f"{table} lists {names}: add it to the package, or remove the line"
 
 
 def list_builders():

@@ -236,6 +236,15 @@ def test_every_registered_name_is_known_before_its_class():
         assert_lists(f"{table} of keras_attention/core/registration.py", listed, registered)
 
 
+def test_every_part_is_in_the_names_of_its_room():
+    """Without a name, a part is missing in `get` and in the tests of all parts."""
+    for room in ("scores", "normalizers", "masks", "positions"):
+        names = getattr(ka, room).NAMES.values()
+        parts = set(registration.CLASSES[room]) - {"Both", "Either", "Not", "Several"}
+        parts -= {cls.__name__ for cls in ka.positions.scalings.NAMES.values()}
+        assert_lists(f"NAMES of keras_attention/{room}/__init__.py", names, parts)
+
+
 SAVED = sorted(map(str, (pathlib.Path(__file__).parent / "saved").glob("*.keras")))
 
 
