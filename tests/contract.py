@@ -240,16 +240,18 @@ def check_gradients(case):
     for weight, gradient in zip(weights, values, strict=True):
         if any(name in weight.path for name in case.frozen):
             continue
-        assert gradient is not None, f"{weight.path} gets no gradient"
+        fix = f"If this is right, add it to `frozen` of its Case, with the reason: {weight.path}"
+        assert gradient is not None, f"A weight gets no gradient. {fix}"
         gradient = keras.ops.convert_to_numpy(gradient)
         assert np.all(np.isfinite(gradient)), weight.path
-        assert np.any(gradient != 0), f"the gradient of {weight.path} is zero"
+        assert np.any(gradient != 0), f"The gradient of a weight is zero. {fix}"
 
 
 def check_axes(model):
     """Check that the axes of every matrix have roles, so that it can be split among devices."""
     named = name_weights(model)
-    assert not [path for path, (_, axes, shape) in named.items() if axes is None and len(shape) > 1]
+    missing = [path for path, (_, axes, shape) in named.items() if axes is None and len(shape) > 1]
+    assert not missing, f"add to weight_axes (keras_attention/core/weight_axes.py): {missing}"
 
 
 def name_weights(model):
