@@ -119,6 +119,13 @@ def test_every_mechanism_is_in_the_table_with_a_test():
     assert not [test for _, test in listed if not (ROOT / test).exists()]
 
 
+def test_every_attention_layer_is_in_its_guide():
+    names = set(re.findall(r"^\| `(\w+)` \|", PAGES["guides/attention-layer.md"], re.MULTILINE))
+    layers = {name for name in ka.attention.__all__ if name.endswith("Attention")}
+    table = '"Other layers" of docs/guides/attention-layer.md'
+    assert_lists(table, names & layers, layers - {"MultiHeadAttention"})
+
+
 def test_the_test_of_a_mechanism_names_it():
     tool = run_tool("mechanisms.py")
     for room in tool["ROOMS"]:
