@@ -318,6 +318,20 @@ def list_operations(model):
     return names
 
 
+def describe_structure(model):
+    """Return the text of a file in `structure/`: the names and shapes of a model's weights."""
+    lines = [f"{w.path.split('/', 1)[-1]} {tuple(w.shape)}" for w in model.weights]
+    numbered = re.compile(r"(combined_positions|relative_bias|learned)_\d+")
+    lines = [numbered.sub(r"\1", line) for line in lines]
+    lines = [line for line in lines if "seed_generator" not in line]
+    return "\n".join(lines) + "\n"
+
+
+def write_structure(name):
+    """Write the file in `structure/` for the model `name` of `BUILT`."""
+    (STRUCTURE / f"{name}.txt").write_text(describe_structure(BUILT[name]()))
+
+
 @pytest.mark.parametrize("name", BUILT)
 def test_structure(name):
     """Compare names, shapes and roles of weights with a file, which shows changes in reviews."""
@@ -325,13 +339,11 @@ def test_structure(name):
     contract.check_axes(model)
     registered = set(keras.saving.get_custom_objects())
     assert list_operations(model) <= registered, "HDF5 files do not load"
-    lines = [f"{w.path.split('/', 1)[-1]} {tuple(w.shape)}" for w in model.weights]
-    numbered = re.compile(r"(combined_positions|relative_bias|learned)_\d+")
-    lines = [numbered.sub(r"\1", line) for line in lines]
-    lines = [line for line in lines if "seed_generator" not in line]
-    file, text = STRUCTURE / f"{name}.txt", "\n".join(lines) + "\n"
-    assert file.exists(), f"new? Then write tests/models/structure/{file.name}:\n{text}"
-    assert text == file.read_text(), "meant? Then say so in CHANGELOG.md, and write the file anew"
+    file, text = STRUCTURE / f"{name}.txt", describe_structure(model)
+    module = "import tests.models.test_builders as t"
+    command = f"python -c '{module}; t.write_structure(\"{name}\")'"
+    assert file.exists(), f"new? Then write tests/models/structure/{file.name}: {command}"
+    assert text == file.read_text(), f"meant? Then say so in CHANGELOG.md, and run: {command}"
 
 
 @pytest.mark.parametrize("characters", [False, True])
