@@ -8,6 +8,7 @@ import keras
 import pytest
 
 import keras_attention as ka
+from keras_attention.tasks.registry import TASKS, get_task_class
 from tests.conftest import ROOT
 from tests.tables import assert_lists, list_builders
 
@@ -124,6 +125,22 @@ def test_every_attention_layer_is_in_its_guide():
     layers = {name for name in ka.attention.__all__ if name.endswith("Attention")}
     table = '"Other layers" of docs/guides/attention-layer.md'
     assert_lists(table, names & layers, layers - {"MultiHeadAttention"})
+
+
+def test_every_builder_is_in_the_guide():
+    rows = re.findall(r"^\| (`\w+`.*?) \|", PAGES["guides/build-a-model.md"], re.MULTILINE)
+    listed = set(re.findall(r"`(\w+)`", " ".join(rows)))
+    assert_lists("the table of docs/guides/build-a-model.md", listed, list_builders())
+
+
+def test_every_task_is_in_the_tables_of_pages():
+    for page, names in {
+        "own-data/files.md": {get_task_class(name).__name__ for name in TASKS},
+        "guides/command-line.md": set(TASKS),
+    }.items():
+        rows = " ".join(re.findall(r"^\|.*", PAGES[page], re.MULTILINE))
+        listed = names & set(re.findall(r"`(\w+)`", rows))
+        assert_lists(f"a table of tasks in docs/{page}", listed, names)
 
 
 def test_the_test_of_a_mechanism_names_it():

@@ -9,6 +9,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.cli.console import format_error
+from keras_attention.cli.readers import READERS
 from keras_attention.files.fields import Fields
 from keras_attention.tasks.folders import (
     MissingFileError,
@@ -17,6 +18,7 @@ from keras_attention.tasks.folders import (
     flatten,
     refuse_links,
 )
+from keras_attention.tasks.recipes import RECIPES
 from keras_attention.tasks.registry import TASKS, get_task_class
 from tests.tables import assert_lists
 
@@ -207,6 +209,9 @@ def list_paths(entries, outer=()):
 
 def test_every_task_is_listed():
     assert_lists("RIGHT of tests/tasks/test_folders.py", RIGHT, TASKS)
+    assert_lists("READERS of keras_attention/cli/readers.py", READERS, TASKS)
+    recipes = {name for name in RECIPES if "/" not in name}
+    assert_lists("RECIPES in keras_attention/tasks/recipes/", recipes, TASKS)
 
 
 @pytest.mark.parametrize("task", sorted(RIGHT))
