@@ -129,7 +129,8 @@ def pool_text(x, pooling, inputs):
 
     Args:
         x: symbolic tensor.
-        pooling: how the vectors become one, with the choices of `text_encoder` except None.
+        pooling: how the vectors become one, with the choices of `text_encoder` except None. `"cls"`
+            takes the first vector, so the caller sets `class_token` of the embedding.
         inputs: dict of the embedding's inputs. `"document_ids"` raise an error, because a row of
             packed documents has no single vector.
     """
