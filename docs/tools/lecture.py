@@ -162,7 +162,7 @@ def write_page(name):
 {explain_spread(numbers["rows"])}
 {wrap(f"**The claim {numbers['verdict']}.** {numbers['finding']}")}
 
-Data: {numbers["data"]}.
+Data: {numbers["data"]}. Measured on {numbers["machine"]}.
 
 {wrap(f"**Refuted if** {fields['Refuted if']}")}
 

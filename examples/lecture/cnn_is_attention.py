@@ -55,24 +55,24 @@ def run(quick):
     images = np.random.normal(size=(2, SIZE, SIZE, 3)).astype("float32")
     alphas, cases = ALPHAS[-1:] if quick else ALPHAS, [(k, p) for k in KERNELS for p in PADDINGS]
     measured = {case: [compare(images, *case, alpha) for alpha in alphas] for case in cases}
-    rows = [dict(kernel=k, padding=p, error=f"{v[-1][0]:.0e}") for (k, p), v in measured.items()]
+    rows = [dict(kernel=k, padding=p, error=f"{v[-1][0]:.1g}") for (k, p), v in measured.items()]
 
     def draw(figure):
-        left, right = figure.subplots(1, 2)
+        left = figure.add_subplot(121, xlabel="column", ylabel="row")
+        right = figure.add_subplot(122, xscale="log", xlabel="α", ylabel="largest difference")
         weights = measured[5, "valid"][-1][1][:, SIZE * SIZE // 2]  # (N, S)
         image = left.imshow(weights.max(axis=0).reshape(SIZE, SIZE), vmin=0, vmax=1)
         figure.colorbar(image, label="weight")
         for head, pixel in enumerate(weights.argmax(axis=1)):
             left.text(pixel % SIZE, pixel // SIZE, head + 1, ha="center", va="center", color="w")
         left.plot(SIZE // 2, SIZE // 2, "s", ms=16, mfc="none", mec="#D55E00")
-        left.set(xlabel="column", ylabel="row")
         for k in KERNELS:
             right.plot(alphas, [v[0] for v in measured[k, "same"]], label=f"{k} × {k}")
-        right.set(xscale="log", yscale="log", xlabel="α", ylabel="largest difference")
+        right.set_yscale("symlog", linthresh=1e-8)
         right.legend(title="kernel")
 
     worst = max(values[-1][0] for values in measured.values())
-    finding = f"With α = {alphas[-1]}, the largest difference from the convolution is {worst:.0e}."
+    finding = f"With α = {alphas[-1]}, the largest difference from the convolution is {worst:.1g}."
     return lesson.Result(rows, draw, finding, lesson.VERDICTS[0 if worst < 1e-5 else 2])
 
 

@@ -3,7 +3,7 @@
     python examples/lecture/data_size.py [--quick] [--output FOLDER]
 
 A vision transformer (21,000 parameters) and a CNN (24,000) learn to classify 300 to 20,000
-images of Fashion-MNIST with 14 × 14 pixels, always in 800 steps of 32 images. The transformer reads
+images of Fashion-MNIST with 14 × 14 pixels, always in 600 steps of 32 images. The transformer reads
 16 patches. Without the data folder `$KERAS_ATTENTION_DATA`, both learn digits of scikit-learn.
 
 Equation: yᵢ = Σⱼ wᵢⱼ vⱼ. In a convolution, w is 0 far from i, and does not depend on the input.
@@ -17,7 +17,7 @@ Papers: [Dosovitskiy 2021](https://arxiv.org/abs/2010.11929)
 Caption: Test accuracy against the number of training images, mean and range of 3 seeds.
 
 Try this: set `STEPS = 1250` and `num_layers=2, hidden_dim=32, intermediate_dim=64`. The transformer
-then learns more: one run reached 83 % with 20,000 images. In 800 steps it does not converge.
+then learns more: one run reached 83 % with 20,000 images. In 600 steps it does not converge.
 """
 
 import functools
@@ -28,7 +28,7 @@ import numpy as np
 
 import keras_attention as ka
 
-SIZES, STEPS = (300, 2500, 20000), 800
+SIZES, STEPS = (300, 2500, 20000), 600
 VIT = dict(num_layers=1, num_heads=4, hidden_dim=48, intermediate_dim=96, num_channels=1)
 
 

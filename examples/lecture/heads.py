@@ -66,8 +66,8 @@ def run(quick):
     def draw(figure):
         panel = figure.add_subplot(121, xlabel="number of heads", ylabel="accuracy (%)")
         plane = figure.add_subplot(122, xlabel="weight on the token to the left")
-        plane.set(ylabel="weight on the same letter")
-        for size, (name, x) in zip((14, 11, 8, 5), measured.items(), strict=False):
+        plane.set(ylabel="weight on the same letter", xlim=(0, 1.05), ylim=(0, 1.05))
+        for size, (name, x) in zip((14, 11, 8, 5, 0), measured.items(), strict=False):
             panel.plot([name] * len(x), x[:, 0], linestyle="", mfc="none")
             plane.plot(*np.hstack([*x[:, 3:].reshape(len(x), 2, -1)]), "o", ms=size, mfc="none")
 

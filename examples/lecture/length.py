@@ -58,7 +58,7 @@ def run(quick):
 
     builds = {name: lambda make=make: build(make()) for name, make in POSITIONS.items()}
     settings = dict(epochs=4, learning_rate=1e-2, decay=True, loss=LOSS)
-    measured = lesson.compare(builds, measure, *make_texts(6000, TRAINED, 0), quick, **settings)
+    measured = lesson.compare(builds, measure, *make_texts(5000, TRAINED, 0), quick, **settings)
     rows = lesson.tabulate("positions", measured, {i: f"{n} tokens" for i, n in enumerate(LENGTHS)})
 
     def draw(figure):

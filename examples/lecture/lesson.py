@@ -11,7 +11,9 @@ import json
 import math
 import os
 import pathlib
+import platform
 import random
+import re
 import time
 from collections.abc import Callable
 
@@ -70,6 +72,7 @@ def main(run):
     picture = arguments.output / f"{pathlib.Path(run.__globals__['__file__']).stem}.png"
     draw(result).savefig(picture)
     numbers = {key: value for key, value in vars(result).items() if key != "draw"}
+    numbers["machine"] = describe_machine()
     picture.with_suffix(".json").write_text(json.dumps(numbers, indent=1, default=str) + "\n")
     table, console = Table(*result.rows[0], title=claim), Console(width=100)
     for row in result.rows:
@@ -77,6 +80,15 @@ def main(run):
     console.print(table)
     console.print(f"The claim {result.verdict}. {result.finding}", highlight=False)
     print(f"{seconds:.0f} seconds. Figure: {picture}")
+
+
+def describe_machine():
+    """Return the number of cores and the kind of processor, on which times depend."""
+    file = pathlib.Path("/proc/cpuinfo")
+    text = file.read_text() if file.exists() else platform.platform()
+    model = re.search(r"model name\s*: (.+)", text) or [text, text]
+    widest = [name for name in ("avx2", "avx512f", "amx_tile") if name in text][-1:]
+    return ", ".join([f"{os.cpu_count()} cores", model[1], *widest])
 
 
 def draw(result):

@@ -63,11 +63,11 @@ def run(quick):
 
     def draw(figure):
         axes = figure.add_subplot(xlabel="task", ylabel="right (%)")
-        for shift, (name, values) in zip((-0.1, 0.1), models.items(), strict=False):
-            axes.plot(np.arange(3) + shift, values.T, "os"[shift > 0], color=f"C{shift > 0:d}")
-            axes.plot([], "os"[shift > 0], color=f"C{shift > 0:d}", label=name)
+        for k, values in enumerate(models.values()):
+            style = dict(color=lesson.COLORS[k], marker="os"[k], linestyle="")
+            axes.plot(np.arange(3) + k / 5, values.T, **style)
         axes.set_xticks(range(3), TASKS)
-        axes.legend()
+        axes.legend(axes.lines[:: len(one)], models, loc="lower center")
 
     shares = [", ".join(f"{x:.1f}" for x in values.mean(axis=0)) for values in (one, own)]
     finding = "With as many steps, the one model is right for {} % of the tags, classes and ends of"

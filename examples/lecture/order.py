@@ -56,8 +56,8 @@ def run(quick):
         return ka.models.text_classifier(5, 4, **settings)
 
     builds = {name: functools.partial(build, position) for name, position in POSITIONS.items()}
-    data = texts, answers @ [1, 2]
-    measured = lesson.compare(builds, measure, *data, quick, epochs=5, learning_rate=5e-3)
+    data, settings = (texts, answers @ [1, 2]), dict(epochs=5, learning_rate=5e-3, decay=True)
+    measured = lesson.compare(builds, measure, *data, quick, **settings)
     shares, change = measured.values(), measured["none"][:, 4].max()
     none, *seen = (x[:, 1].mean() for x in shares)
 

@@ -27,7 +27,7 @@ import numpy as np
 
 import keras_attention as ka
 
-DEPTHS, WIDTH, FIT = (1, 4, 16), 32, dict(epochs=5, learning_rate=2e-3)
+DEPTHS, WIDTH, FIT = (1, 4, 16), 32, dict(epochs=3, learning_rate=2e-3)
 
 
 class NoResidual(ka.blocks.PostNorm):

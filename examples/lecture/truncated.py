@@ -61,13 +61,13 @@ def run(quick):
 
     def draw(figure):
         panels = figure.subplot_mosaic("ABTT;CDTT")
+        panels["T"].set(xlabel="length T", ylabel="time (ms)", xticks=range(3), xticklabels=LENGTHS)
         seen = {n: mask.allows(i[:, None], i) for n, mask in make_masks(LENGTH).items()}
         seen["LocalWindow"] = ka.recurrent.LocalWindow(WINDOW)(x[:LENGTH] % 4.0, seen["full"])[0]
         for panel, name in zip("ABCD", [f"Window({WINDOW})", *list(seen)[-3:]], strict=True):
             panels[panel].imshow(seen[name], vmax=1.4)
             panels[panel].set(title=name, xlabel="key j", ylabel="query i")
-        panels["T"].loglog(LENGTHS[: len(times)], np.median(times, axis=1), label=list(results))
-        panels["T"].set(xlabel="length T", ylabel="ms", xticks=LENGTHS, xticklabels=LENGTHS)
+        panels["T"].semilogy(np.median(times, axis=1), label=list(results))
         panels["T"].legend()
 
     speed, (near, far) = speeds[:, 1].mean(), results[f"Window({WINDOW})"].mean(axis=0)
