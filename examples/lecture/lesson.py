@@ -83,7 +83,7 @@ def main(run):
 
 
 def describe_machine():
-    """Return the number of cores and the kind of processor, on which times depend."""
+    """Return the number of cores and the kind of processor. Times depend on both."""
     file = pathlib.Path("/proc/cpuinfo")
     text = file.read_text() if file.exists() else platform.platform()
     model = re.search(r"model name\s*: (.+)", text) or [text, text]

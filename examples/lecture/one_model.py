@@ -36,7 +36,7 @@ BUILDS = (
 
 
 def predict(model, inputs, steps):
-    """Return the ids that the one model writes, or what a custom model predicts."""
+    """Return the ids that the one model writes, or the prediction of a custom model."""
     for t in range(steps if "target_ids" in inputs else 0):  # write a token
         ids, chosen = inputs["target_ids"], np.argmax(model(inputs)[:, t], axis=-1)
         inputs = inputs | {"target_ids": np.insert(ids[:, :-1], t + 1, chosen, axis=1)}
