@@ -215,7 +215,7 @@ def write_table(rows):
 
 def explain_spread(rows):
     """Return a paragraph on the numbers in parentheses, if a table has some."""
-    has_spread = any(" to " in str(value) for row in rows for value in row.values())
+    has_spread = any(re.search(r"\(.* to ", str(value)) for row in rows for value in row.values())
     text = "\nThe first number is a mean. In parentheses: the lowest and the highest value.\n"
     return text if has_spread else ""
 

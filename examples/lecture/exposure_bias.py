@@ -3,7 +3,7 @@
     python examples/lecture/exposure_bias.py [--quick] [--output FOLDER]
 
 Transformers learn to remove noise: each letter of a text repeats the letter before with probability
-0.9, and the source has 6 of 10 letters replaced by random ones. In 512 steps, one reads only true
+0.9, and the source has 60 % of its letters replaced at random. In 512 steps, one reads only true
 letters, the other more and more of its own predictions. Then both write 1000 texts.
 
 Equation: P(yₜ | x, y₁ … yₜ₋₁). Sampling reads the true yᵢ with probability ε, which falls to 0.
@@ -14,7 +14,7 @@ Classes: `ka.training.with_two_passes`, `ka.training.ScheduledSampling`
 
 Papers: [Bengio 2015](https://arxiv.org/abs/1506.03099)
 
-Caption: Accuracy (y) against letters since the first mistake. Dashed: mean after true letters.
+Caption: Accuracy (y) against letters since the first mistake. Dashed: the last column of the table.
 
 Try this: set `STAYS = 0.2`. The letter before says less, and the mistakes matter less.
 """

@@ -2,9 +2,9 @@
 
     python examples/lecture/forgetting.py [--quick] [--output FOLDER]
 
-The source is a list of 8 facts, such as C2: letter C has digit 2. The target is 4 of the letters,
-and the answers are their digits. Three models of width 32 learn it in 752 steps: two GRUs that
-share only the encoder's last state, two GRUs with additive attention, and a Transformer.
+The source is a list of 8 facts, such as C2: letter C has digit 2. The decoder reads 4 of the
+letters, and outputs their digits. Three models of width 32 learn it in 752 steps: a GRU encoder and
+decoder that share only its last state, the same with additive attention, and a Transformer.
 
 Equation: answer = f(question, h_T) or, with attention, f(question, Σ_s weights_s · h_s)
 

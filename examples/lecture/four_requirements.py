@@ -72,7 +72,7 @@ def run(quick):
             panel.set(xlabel=REQUIREMENTS[i], xticks=[], xlim=(0, 2.2 * panel.get_xlim()[1]))
 
     met = {name: int(x[0, 4:].sum()) for name, x in measured.items()}
-    finding = "Requirements met: " + ", ".join(f"{name} {n}" for name, n in met.items()) + "."
+    finding = "Requirements met: " + ", ".join(f'{n} by "{name}"' for name, n in met.items()) + "."
     return lesson.Result(rows, draw, finding, lesson.judge(met["sinusoids"] == 4, met["index"] < 4))
 
 

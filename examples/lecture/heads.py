@@ -5,9 +5,9 @@
 Each of 12 tokens is a letter with a digit, and each letter occurs twice. Every token must output
 two digits: that of the token to its left, and that of the other token with its letter. One layer of
 width 32 learns it from 4,096 sequences. The table has the mean weight of the head that looks most
-at each relation. "talk": 8 heads that mix their weights, which may then exceed 1.
+at each relation. "talk": 8 heads with `talking_heads=True`.
 
-Equation: y = Dense(y₁, ..., yₙ), yₙ = softmax(qₙ · kₙ / √H) vₙ, for N heads of H = 32 / N
+Equation: y = Dense(y₁, ..., y_N), yₙ = softmax(qₙ · kₙ / √H) vₙ, for N heads of size H = 32 / N
 
 Refuted if: one head were as accurate as two, or two heads did not prefer one relation each.
 
@@ -15,7 +15,7 @@ Classes: `ka.attention.MultiHeadAttention`, `ka.masks.Window`, `ka.visualization
 
 Papers: [Shazeer 2020](https://arxiv.org/abs/2003.02436)
 
-Caption: Accuracy, and what each head of each seed looks at, in the same colors, without "talk".
+Caption: Accuracy. Right: a circle for each head and seed, in the same colors, without "talk".
 
 Try this: use an `EncoderBlock` with `FeedForward(64)`. One head is then enough: 100 % are right.
 """
