@@ -1,11 +1,14 @@
 """`rollout` and `relevance`: how much each input contributed, through all attention layers."""
 
+import typing
+
 import keras
 import numpy as np
 from keras import ops
 
 from keras_attention.visualization.record import RecordEvery, record_attention
 
+CROSS = "cross_attention"  # in the paths of a decoder's layers that attend to the source
 HEADS = {"mean": np.mean, "max": np.max, "min": np.min}
 
 
@@ -17,6 +20,9 @@ def rollout(maps, heads="mean"):
     result is the product A'_L ... A'_2 A'_1 of all layers (Abnar and Zuidema, 2020,
     https://arxiv.org/abs/2005.00928). It does not depend on the prediction: see `relevance`.
 
+    In an encoder-decoder, a layer with `cross_attention` in its path adds shares of the source to
+    those of the target. The decoder's other layers are those of the same blocks.
+
     Args:
         maps: dict of self-attention weights (B, N, T, T), as recorded by `record_attention`, or a
             list of them, from the first layer to the last. The last may be a pooling with Q queries
@@ -24,11 +30,11 @@ def rollout(maps, heads="mean"):
         heads: `"mean"`, `"max"` or `"min"`, how the weights of the heads become one.
 
     Returns:
-        float64 array (B, T, T), or (B, Q, T) after a pooling. Row i holds the shares of all inputs
-        in output i.
+        float64 array (B, T, T), (B, Q, T) after a pooling, or (B, T, S + T) for a target of length
+        T and a source of length S. Row i holds the shares of all inputs in output i.
 
     Raises:
-        ValueError: the maps are not self-attention, or not equally long.
+        ValueError: the maps are not those of one model, or not equally long.
 
     ```python
     import numpy as np
@@ -42,13 +48,13 @@ def rollout(maps, heads="mean"):
     """
     if heads not in HEADS:
         raise ValueError(f"rollout(heads={heads!r}): expected one of {', '.join(HEADS)}.")
-    layers = [HEADS[heads](weights, axis=1) for weights in _read_maps(maps, "rollout")]
-    identity = np.eye(layers[0].shape[-1])
-    shares = identity
-    for weights in layers:
-        mixed = weights if _is_pooling(weights) else weights + identity
-        shares = mixed / mixed.sum(axis=-1, keepdims=True) @ shares
-    return shares
+    layers = read_layers(maps, "rollout")
+    shares = _start(layers)
+    for _, weights, queries, keys, residual in layers:
+        weights = HEADS[heads](weights, axis=1)
+        total = weights.sum(axis=-1, keepdims=True) + residual
+        shares[queries] = (weights @ shares[keys] + residual * shares[queries]) / total
+    return shares[layers[-1].queries]
 
 
 def relevance(model, inputs, target=None, layers=None):
@@ -60,24 +66,23 @@ def relevance(model, inputs, target=None, layers=None):
     6). Unlike `rollout`, the result differs between the classes of a classifier.
 
     Args:
-        model: a built `keras.Model` with self-attention layers of this package. It runs twice,
-            without dropout.
+        model: a built `keras.Model` with attention layers of this package. It runs twice, without
+            dropout. For encoder-decoders see `rollout`.
         inputs: the inputs of one call of the model, B examples.
         target: int, the index of the output in outputs (B, L); or a function that returns a score
             (B,) from the outputs of the model, such as `lambda tags: tags[:, 3, 7]`. None takes the
             largest output of each example. Use logits: probabilities near 1 have small gradients.
         layers: list of the paths of the layers to follow, from the first to the last, as
-            `record_attention` names them. None takes all. They must be self-attention, and at most
-            a pooling with Q queries of its own after them.
+            `record_attention` names them. None takes all. They must fit together as in `rollout`.
 
     Returns:
-        float64 array (B, T, T), or (B, Q, T) after a pooling. Row i holds the relevance of all
-        inputs to position i of the last layer. If the model reads its output from a class token,
+        float64 array of the shape of `rollout`. Row i holds the relevance of all inputs to position
+        i of the last layer. If the model reads its output from a class token,
         look at row 0. If it takes the mean of all positions, take the mean of the rows.
 
     Raises:
-        ValueError: the layers are not self-attention, or not equally long, or the target does not
-            fit the outputs.
+        ValueError: the layers are not those of one model, or not equally long, or the target does
+            not fit the outputs.
 
     ```python
     import numpy as np
@@ -92,7 +97,7 @@ def relevance(model, inputs, target=None, layers=None):
     with record_attention(model) as maps:
         model(inputs, training=False)
     maps = maps if layers is None else {path: maps[path] for path in layers}
-    weights = _read_maps(maps, "relevance")
+    layers = read_layers(maps, "relevance")
 
     def score(added):
         with _AddToWeights(model, dict(zip(maps, added, strict=True))) as adding:
@@ -106,12 +111,12 @@ def relevance(model, inputs, target=None, layers=None):
 
     differentiate = _BY_BACKEND[keras.backend.backend()]
     gradients = differentiate(score, [ops.zeros_like(each) for each in maps.values()])
-    scores = np.eye(weights[0].shape[-1])
-    for weight, gradient in zip(weights, gradients, strict=True):
+    scores = _start(layers)
+    for (_, weights, queries, keys, residual), gradient in zip(layers, gradients, strict=True):
         gradient = ops.convert_to_numpy(gradient).astype("float64")
-        passed = np.mean(np.maximum(weight * gradient, 0), axis=1) @ scores
-        scores = passed if _is_pooling(weight) else scores + passed
-    return scores
+        passed = np.mean(np.maximum(weights * gradient, 0), axis=1) @ scores[keys]
+        scores[queries] = passed + residual * scores[queries]
+    return scores[layers[-1].queries]
 
 
 class _AddToWeights(RecordEvery):
@@ -129,27 +134,69 @@ class _AddToWeights(RecordEvery):
         return lambda weights: weights + self.added[path]
 
 
-def _is_pooling(weights):
-    """Return whether weights (..., Q, T) are from queries other than the T tokens."""
-    return weights.shape[-2] != weights.shape[-1]
+class Layer(typing.NamedTuple):
+    """The weights of a layer, and the sequences that it reads, for `rollout` and `relevance`.
+
+    Attributes:
+        path: str.
+        weights: float64 array (B, N, T, S).
+        queries, keys: 0 for the input sequence (the source in an encoder-decoder), and 1 for the
+            target, or for the queries of a pooling.
+        residual: 1 with a residual connection, and 0 for a pooling.
+    """
+
+    path: str
+    weights: np.ndarray
+    queries: int
+    keys: int
+    residual: int
 
 
-def _read_maps(maps, name):
-    """Return attention weights as a list of float64 arrays, with checked shapes."""
+def read_layers(maps, function):
+    """Return recorded attention weights as a list of `Layer`, with checked shapes.
+
+    Args:
+        maps: dict of weights (B, N, T, S), or a list of them, the argument of `rollout`.
+        function: str, the calling function, for the error message.
+    """
     maps = maps if isinstance(maps, dict) else {f"map {i}": each for i, each in enumerate(maps)}
-    shapes = {path: tuple(weights.shape) for path, weights in maps.items()}
-    fits = [len(shape) == 4 for shape in shapes.values()]
-    if all(fits):
-        fits = [not _is_pooling(weights) for weights in list(maps.values())[:-1]]
-        fits.append(len({(shape[0], shape[3]) for shape in shapes.values()}) == 1)
-    if not all(fits):
-        given = ", ".join(f"{path} {shape}" for path, shape in shapes.items()) or "no maps"
+    maps = {str(path): ops.convert_to_numpy(each).astype("float64") for path, each in maps.items()}
+    blocks = {path.rpartition("/")[0] for path in maps if CROSS in path}
+    layers = []
+    for path, weights in maps.items():
+        queries = keys = int(path.rpartition("/")[0] in blocks)
+        residual = 1
+        if CROSS in path:
+            keys = 0
+        elif not blocks and len(layers) == len(maps) - 1 and len({*weights.shape[2:]}) == 2:
+            queries, residual = 1, 0
+        layers.append(Layer(path, weights, queries, keys, residual))
+    if not layers or not _fit(layers):
+        given = ", ".join(f"{each.path} {each.weights.shape}" for each in layers) or "no maps"
         raise ValueError(
-            f"{name} got {given}: expected weights (B, N, T, T) of self-attention layers over one"
-            " sequence, and at most a pooling (B, N, Q, T) after them. Choose the layers of one"
-            " encoder."
+            f"{function} got {given}: expected weights (B, N, T, T) of self-attention layers over"
+            " one sequence, and at most a pooling (B, N, Q, T) after them, or the weights of an"
+            f" encoder-decoder with {CROSS} in the paths. Choose the layers of one model."
         )
-    return [ops.convert_to_numpy(weights).astype("float64") for weights in maps.values()]
+    return layers
+
+
+def _fit(layers):
+    """Return whether all layers have the same batch size and the same length of each sequence."""
+    if any(each.weights.ndim != 4 for each in layers):
+        return False
+    lengths = {(each.queries, each.weights.shape[2]) for each in layers}
+    lengths |= {(each.keys, each.weights.shape[3]) for each in layers}
+    sequences = {sequence for sequence, _ in lengths}
+    return len(lengths) == len(sequences) and len({len(each.weights) for each in layers}) == 1
+
+
+def _start(layers):
+    """Return what each sequence has of each input before the first layer, a list of arrays."""
+    length = max(each.weights.shape[3] for each in layers if each.keys == 0)
+    target = [each.weights.shape[2] for each in layers if each.queries == 1 and each.residual]
+    inputs = np.eye(length + max(target, default=0))
+    return [inputs[:length], inputs[length:] if target else 0.0]
 
 
 def _choose_score(outputs, target):

@@ -160,3 +160,37 @@ def test_relevance_names_layers_that_do_not_use_their_weights():
     model = keras.Model(tokens, Even(name="even")(tokens))
     with pytest.raises(ValueError, match="cannot differentiate the weights of even: this kind"):
         ka.visualization.relevance(model, np.ones((1, 3, 4), "float32"), target=1)
+
+
+def test_rollout_of_an_encoder_decoder_is_that_of_one_long_sequence():
+    """Put the weights into blocks of matrices over the source and the target together."""
+    encoder, own, cross = (
+        draw_maps(count, shape)
+        for count, shape in ((1, (2, 4, 5, 5)), (2, (2, 3, 4, 4)), (2, (2, 2, 4, 5)))
+    )
+    target = np.s_[..., 5:, 5:], np.s_[..., 5:, :5]
+    long = [np.zeros((2, 1, 9, 9)) for _ in range(5)]
+    long[0][..., :5, :5] = encoder[0].mean(axis=1, keepdims=True)
+    maps = {"encoder_block_0/attention": encoder[0]}
+    for k in range(2):
+        maps[f"decoder_block_{k}/attention"] = own[k]
+        maps[f"decoder_block_{k}/cross_attention"] = cross[k]
+        long[1 + 2 * k][target[0]] = own[k].mean(axis=1, keepdims=True)
+        long[2 + 2 * k][target[1]] = cross[k].mean(axis=1, keepdims=True)
+    shares = ka.visualization.rollout(maps)
+    assert shares.shape == (2, 4, 9)
+    np.testing.assert_allclose(shares, ka.visualization.rollout(long)[:, 5:])
+
+
+def test_relevance_through_an_encoder_decoder():
+    model = ka.models.seq2seq_transformer(20, 20, **SIZE | {"num_layers": 1})
+    inputs = {"source_ids": TOKENS, "target_ids": np.array([[1, 6, 9], [1, 3, 8]])}
+    scores = ka.visualization.relevance(model, inputs, lambda logits: logits[:, 1, 5])
+    assert scores.shape == (2, 3, 7) and np.all(scores >= 0)
+    assert np.all(scores[0, 1, :4] > 0) and np.all(scores[1, :, 2:4] == 0)  # no padding
+    np.testing.assert_allclose(scores[:, 0, 5:], 0)  # a token does not see later tokens
+    last = ["decoder_block_0/cross_attention"]
+    alone = ka.visualization.relevance(model, inputs, lambda logits: logits[:, 1, 5], last)
+    np.testing.assert_allclose(alone[:, :, 4:], [np.eye(3)] * 2)
+    np.testing.assert_allclose(alone[:, [0, 2], :4], 0)  # the output is that of position 1
+    assert np.any(alone[:, 1, :4] > 0)
