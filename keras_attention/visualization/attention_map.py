@@ -79,13 +79,17 @@ def attention_map(
         raise ValueError("grid and query are for weights over an image. Pass image as well.")
     if key_tokens is None and weights.shape[1] == weights.shape[2]:
         key_tokens = tokens
-    rows = _check_tokens("tokens", tokens, weights.shape[1])
-    columns = _check_tokens("key_tokens", key_tokens, weights.shape[2])
+    rows = check_tokens("tokens", tokens, weights.shape[1])
+    columns = check_tokens("key_tokens", key_tokens, weights.shape[2])
     panels = select_panels(weights[:, :rows, :columns], heads)
     return save_figure(draw_token_map(panels, tokens, key_tokens, title), path)
 
 
-def _check_tokens(name, tokens, limit):
+def check_tokens(name, tokens, limit):
+    """Return the number of `tokens`, or `limit` if they are None, or raise a ValueError.
+
+    `tokens` is a list of str for at most `limit` positions, and `name` the argument that it is.
+    """
     if tokens is None:
         return limit
     if isinstance(tokens, str):
