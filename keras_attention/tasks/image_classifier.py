@@ -6,6 +6,7 @@ from keras_attention import data
 from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import models, visualization
 from keras_attention.export import inspection
+from keras_attention.tasks.explaining import RecordedExample
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import check_top, classify, make_accuracy, make_balanced_loss
 from keras_attention.tasks.pictures import (
@@ -156,16 +157,19 @@ class ImageClassifier(Task):
         logits = (compute_logits(run, picture)[0] for picture in pictures)
         return classify(self.preprocessor.labels.names, logits, top)
 
-    def attention(self, example, path=None):
+    def record_example(self, example):
         pixels = self.preprocessor([example])
-        with visualization.record_attention(self.model) as maps:
-            logits = np.asarray(self.model(pixels))
-        layer, weights = list(maps.items())[-1]  # the last block, or the pooling
-        label = self.preprocessor.labels.names[int(np.argmax(logits[0]))]
+        recorded = RecordedExample.run(self.model, pixels)
+        return recorded.with_labels(self.preprocessor.labels.names, image=pixels[0])
+
+    def attention(self, example, path=None):
+        recorded = self.record_example(example)
+        layer, weights = list(recorded.maps.items())[-1]  # the last block, or the pooling
+        label = recorded.choices[recorded.predicted].name
         figure = visualization.attention_map(
-            weights, image=pixels[0], title=f"{label}: {layer}, head by head", path=path
+            weights, image=recorded.image, title=f"{label}: {layer}, head by head", path=path
         )
-        return AttentionMaps(dict(maps), None, None, figure)
+        return AttentionMaps(recorded.maps, None, None, figure)
 
     def find_pictured(self, data_set):
         split = data_set.test or data_set.dev

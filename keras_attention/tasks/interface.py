@@ -227,6 +227,36 @@ class TaskInterface(abc.ABC):
                 save it.
         """
 
+    def explain(self, example, target=None, path=None):
+        """Score how much each token of an input raised the prediction, and write it as a web page.
+
+        The scores are those of `ka.visualization.relevance`. The page shows them, and the attention
+        through all layers, as `ka.visualization.attention_page` does.
+
+        Args:
+            example: an input of `predict`.
+            target: the output to explain: its name, such as a label, or its number. Taggers and
+                models that write text have an output for each word or written token, counted from
+                0. None explains the predicted label, or all words.
+            path: file to write the page to, such as `explained.html`. None writes no page.
+
+        Returns:
+            An `Explanation`.
+
+        Raises:
+            ValueError: the task or its model has no explanation, or the target does not exist.
+        """
+        from keras_attention.tasks.explaining import explain
+
+        return explain(self, example, target, path)
+
+    def record_example(self, example):
+        """Run the model on one raw input, and return a `RecordedExample` for `explain`."""
+        raise ValueError(
+            f"{type(self).__name__} has no explanation. Use its method attention, which shows the "
+            "attention weights."
+        )
+
     @abc.abstractmethod
     def find_pictured(self, data):
         """Return an input of `attention` from the dataset `data` whose figure is easy to read."""

@@ -11,6 +11,7 @@ from keras_attention.data.tokenizers.building import build_tokenizer
 from keras_attention.data.tokenizers.subwords import MASK_TOKEN
 from keras_attention.export import inspection
 from keras_attention.files.io import number_errors, prefix_errors
+from keras_attention.tasks.explaining import Choice, RecordedExample
 from keras_attention.tasks.interface import draw_map
 from keras_attention.tasks.labels import check_top, make_accuracy, make_perplexity
 from keras_attention.tasks.language_models import collect_text, hold_out_text
@@ -161,6 +162,19 @@ class MaskedLM(Task):
         ids = self.preprocessor([text])
         (masks,) = self.preprocessor.candidates(ids, compute_logits(self.runner, ids), top)
         return [[Candidate(**entry) for entry in mask] for mask in masks]
+
+    def record_example(self, example):
+        self._check_mask(example)
+        ids = self.preprocessor.ids(example)[None]
+        recorded = RecordedExample.run(self.model, self.preprocessor.as_inputs(ids))
+        tokenizer = self.preprocessor.tokenizer
+        (best,) = self.preprocessor.rule_out_special(recorded.logits).argmax(axis=-1)
+        places = np.flatnonzero(ids[0] == tokenizer.mask_token_id)
+        choices = [
+            Choice(name, (place, best[place]), int(place))
+            for place, name in zip(places, tokenizer.name_tokens(best[places]), strict=True)
+        ]
+        return recorded._replace(tokens=tokenizer.name_tokens(ids[0]), choices=choices)
 
     def attention(self, example, path=None):
         ids = self.preprocessor.ids(example)[None, :PICTURED]

@@ -6,9 +6,10 @@ import numpy as np
 
 from keras_attention import data, training
 from keras_attention.core.checks import check_many
-from keras_attention.core.lazy import blocks, models, visualization
+from keras_attention.core.lazy import blocks, keras, models, visualization
 from keras_attention.data.preprocessors.answer_spans import locate_answer, place_in_window
 from keras_attention.files.io import number_errors, prefix_errors
+from keras_attention.tasks.explaining import Choice, RecordedExample
 from keras_attention.tasks.interface import draw_map
 from keras_attention.tasks.runners import check_spelling
 from keras_attention.tasks.sentence_task import size_characters
@@ -288,6 +289,25 @@ class QuestionAnswerer(Task):
             starts, ends = zip(*(logits[i, w] for w in range(len(one.windows))), strict=True)
             results.append(data.search_span(starts, ends, one, **options))
         return results
+
+    def record_example(self, example):
+        question = _as_question(example)
+        encoded = self.preprocessor.encode(question.question, question.context)
+        encoded = encoded._replace(windows=encoded.windows[:1])
+        (window,) = encoded.windows
+        logits = [self.model.output[name] for name in ("start_logits", "end_logits")]
+        model = keras.Model(self.model.input, keras.ops.stack(logits, axis=-1))
+        recorded = RecordedExample.run(model, self.preprocessor.stack([window]))
+        starts, ends = np.moveaxis(recorded.logits, -1, 0)
+        best, _, _ = data.search_span(
+            starts, ends, encoded, maximum_answer=self.preprocessor.maximum_answer
+        )
+        tokens, choices = list(window.tokens), []
+        for k, (kind, edge) in enumerate({"first": best.start, "last": best.end}.items()):
+            words = np.flatnonzero(encoded.spans[window.first :, k] == edge)
+            place = window.begin + int(words[-k])
+            choices.append(Choice(f"{kind} word: {tokens[place]}", (place, k), place))
+        return recorded._replace(tokens=tokens, choices=choices)
 
     def attention(self, example, path=None):
         question = _as_question(example)

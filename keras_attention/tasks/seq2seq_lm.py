@@ -1,11 +1,14 @@
 """`Seq2SeqLM`: text-to-text models, Transformers or recurrent networks with attention."""
 
+import numpy as np
+
 from keras_attention import data, training
 from keras_attention.core.checks import check_many, check_not_a_path, check_whole_number
 from keras_attention.core.lazy import generation, models
 from keras_attention.data.readers.dialogues import join_turns
 from keras_attention.data.tokenizers.building import build_tokenizer
 from keras_attention.files.fields import MOST_TOKENS
+from keras_attention.tasks.explaining import Choice, RecordedExample
 from keras_attention.tasks.generators import generate_texts, get_generation_options
 from keras_attention.tasks.labels import make_accuracy, make_perplexity
 from keras_attention.tasks.writing import Writing
@@ -305,6 +308,27 @@ class Seq2SeqLM(WritingTask):
         if isinstance(turns, str) or not turns or not str(turns[-1]).strip():
             raise ValueError(f"{turns!r:.60}: expected a list of turns, none of them empty.")
         return self._draw_replies([join_turns(list(turns), self.turns)], temperature, seed)[0]
+
+    def record_example(self, example):
+        """Generate a text, and record the model as it predicts each token of this text.
+
+        `example` is the source, a str. Return a `RecordedExample`.
+        """
+        ids, names = self.preprocessor([example]), self.preprocessor.target.pieces
+        _, written = self.write_greedily(ids, return_scores=True)
+        start = np.atleast_1d(get_generation_options(self.metadata)["start_token_id"])
+        target = np.concatenate([start, written[:-1]]).astype("int32")[None]
+        recorded = RecordedExample.run(self.model, {"source_ids": ids, "target_ids": target})
+        first = len(start) - 1  # the position that predicts the first token
+        choices = [
+            Choice(name, (first + k, int(token)), first + k)
+            for k, (name, token) in enumerate(zip(names(written), written, strict=True))
+        ]
+        return recorded._replace(
+            tokens=self.preprocessor.source.pieces(ids[0]),
+            outputs=[*names(start[1:]), *names(written)],
+            choices=choices,
+        )
 
     def attention(self, example, path=None):
         """Generate a text, and plot which source tokens each generated token attended to.

@@ -6,10 +6,11 @@ import numpy as np
 
 from keras_attention import data, training
 from keras_attention.core.entity_tags import find_forbidden, find_spans, is_entity_tag
-from keras_attention.core.lazy import blocks, keras, keras_internals, models, visualization
+from keras_attention.core.lazy import blocks, keras, keras_internals, models
 from keras_attention.data.preprocessors.tagger import check_tags
 from keras_attention.data.tokenizers.vocabulary import find_words
 from keras_attention.files.io import prefix_errors
+from keras_attention.tasks.explaining import Choice, RecordedExample
 from keras_attention.tasks.interface import draw_map
 from keras_attention.tasks.labels import make_accuracy, make_balanced_loss
 from keras_attention.tasks.runners import compute_each, softmax
@@ -180,14 +181,25 @@ class SequenceLabeler(SentenceTask):
     def _compute_logits(self, sentences):
         return compute_each(self.runner, self.preprocessor, sentences, list(map(len, sentences)))
 
-    def attention(self, example, path=None):
+    def record_example(self, example):
         (tokens,) = self.split_sentences([example])
-        with visualization.record_attention(self.model) as maps:
-            logits = self.model(self.preprocessor([tokens]))
-        tags = self.preprocessor.tags(np.asarray(logits), [tokens])[0]
+        crf, model = find_crf(self.model), self.model
+        if crf is not None:  # its output for the best tags is 0, without a gradient
+            model = keras.Model(model.input, keras.tree.flatten(crf.input)[0])
+        recorded = RecordedExample.run(model, self.preprocessor([tokens]))
+        logits = recorded.logits if crf is None else np.asarray(crf(recorded.logits))
+        tags = self.preprocessor.tags(logits, [tokens])[0]
         queries, keys = self.preprocessor.name_places(tokens, tags)
+        choices = [
+            Choice(queries[place], (place, self.preprocessor.labels.index(tag)), int(place))
+            for place, tag in zip(self.preprocessor.encode(tokens)[1], tags, strict=True)
+        ]
+        return recorded._replace(tokens=keys, outputs=queries, choices=choices)
+
+    def attention(self, example, path=None):
+        recorded = self.record_example(example)
         caption = "what each token (with its predicted tag) attended to"
-        return draw_map(maps, queries, keys, caption, path)
+        return draw_map(recorded.maps, recorded.outputs, recorded.tokens, caption, path)
 
 
 def marks_entities(labels):

@@ -4,9 +4,10 @@ import numpy as np
 
 from keras_attention import data
 from keras_attention.core.checks import check_many
-from keras_attention.core.lazy import models, visualization
+from keras_attention.core.lazy import models
 from keras_attention.export import inspection
 from keras_attention.files.io import number_errors
+from keras_attention.tasks.explaining import RecordedExample
 from keras_attention.tasks.interface import draw_map
 from keras_attention.tasks.labels import check_top
 from keras_attention.tasks.runners import ROWS, compute_each
@@ -93,14 +94,19 @@ class TextTask(Task):
         check_top(top)
         return self.choose_labels(self.compute_logits(inputs), top)
 
-    def attention(self, example, path=None):
+    def record_example(self, example):
         if not isinstance(example, str):
             raise ValueError(f"attention takes one text, not a {type(example).__name__}.")
         words = self.preprocessor.split(example)
-        with visualization.record_attention(self.model) as maps:
-            logits = self.model(self.preprocessor([example]))
+        recorded = RecordedExample.run(self.model, self.preprocessor([example]))
+        length = next(iter(recorded.maps.values())).shape[3]
+        tokens = ["<class>"] * (length - len(words)) + words
+        return recorded.with_labels(self.preprocessor.labels.names, tokens=tokens)
+
+    def attention(self, example, path=None):
+        recorded = self.record_example(example)
+        maps, tokens = recorded.maps, recorded.tokens
         layer = next(path for path, w in reversed(maps.items()) if w.shape[2] == w.shape[3])
-        tokens = ["<class>"] * (maps[layer].shape[2] - len(words)) + words
-        labels = self.describe_labels(np.asarray(logits)[0])
+        labels = self.describe_labels(recorded.logits[0])
         caption = f"what each word attended to; prediction: {labels}"
         return draw_map(maps, tokens, tokens, caption, path, layer=layer, most=max(PICTURED))

@@ -69,14 +69,25 @@ class WritingTask(Task):
             A tuple of three: a dict from the path of each attention layer to its weights, the path
             of the last cross-attention layer, and the list of generated tokens.
         """
-        options = get_generation_options(self.metadata)
-        options |= {"sampler": "greedy", "return_attention": True}
+        result, ids = self.write_greedily(inputs, return_attention=True)
+        queries = self.preprocessor.target.pieces(ids)
+        return dict(result.attention), find_last_of_source(result.attention), queries
+
+    def write_greedily(self, inputs, **options):
+        """Generate a text for one example with greedy search.
+
+        Args:
+            inputs: inputs of the encoder, an array or a dict of arrays.
+            **options: arguments of `ka.generation.generate` with which it returns a result.
+
+        Returns:
+            A tuple of the result, and the ids up to the first end of a text, an array.
+        """
+        options |= get_generation_options(self.metadata) | {"sampler": "greedy"}
         del options["generate"]
         result = generation.generate(self.model, inputs, **options)
         ends = np.flatnonzero(np.isin(result.ids[0], self.preprocessor.end_token_id))
-        length = 1 + int(ends[0]) if ends.size else None
-        queries = self.preprocessor.target.pieces(result.ids[0][:length])
-        return dict(result.attention), find_last_of_source(result.attention), queries
+        return result, result.ids[0][: 1 + int(ends[0]) if ends.size else None]
 
 
 def find_last_of_source(maps):

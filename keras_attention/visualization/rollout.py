@@ -105,7 +105,8 @@ def relevance(model, inputs, target=None, layers=None):
         if adding.unused:
             raise ValueError(
                 f"relevance cannot differentiate the weights of {', '.join(adding.unused)}: this"
-                " kind of layer computes its output in another way. Choose other layers by layers=."
+                " kind of layer computes its output in another way. Choose other layers by layers=,"
+                " or look at the weights by record_attention."
             )
         return value
 

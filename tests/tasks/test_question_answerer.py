@@ -141,6 +141,21 @@ def test_attention_is_drawn(answerer, tmp_path):
     assert all(w.shape[2:] == (len(maps.keys),) * 2 for w in maps.weights.values())
 
 
+def test_an_answer_is_explained_by_its_first_and_last_word(answerer):
+    pair = ("What did the cat sit on?", "The cat sat on the SHELF, no?")
+    explained = answerer.explain(pair)
+    assert explained.outputs == ["first word: SHELF", "last word: SHELF"]
+    assert explained.relevance.shape == (2, len(explained.tokens))
+    np.testing.assert_allclose(explained.relevance.sum(axis=1), 1)
+    first = explained.tokens.index("SHELF")
+    inputs = answerer.preprocessor.stack(answerer.preprocessor.encode(*pair).windows)
+    scores = ka.visualization.relevance(
+        answerer.model, inputs, lambda outputs: outputs["start_logits"][:, first]
+    )
+    expected = scores[0, first] - np.eye(len(explained.tokens))[first]
+    np.testing.assert_allclose(explained.relevance[0], expected / expected.sum(), atol=1e-6)
+
+
 @pytest.mark.parametrize("inputs", ["Who?", ["Who?"], [("Who?",)], [("Who?", 3)]])
 def test_predict_refuses_questions_without_text_or_context(answerer, inputs):
     with pytest.raises(

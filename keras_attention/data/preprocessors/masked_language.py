@@ -102,13 +102,18 @@ class MaskedLMPreprocessor(TokenizerOwner):
         """
         top = check_whole_number("candidates", "top", top)
         ids = np.asarray(ids["token_ids"] if isinstance(ids, dict) else ids)
-        logits, size = np.array(logits, "float64"), len(self.tokenizer)
-        logits[..., [*self.tokenizer.special_ids, *range(size, logits.shape[-1])]] = -np.inf
+        logits = self.rule_out_special(logits)
         masked = ids == self.tokenizer.mask_token_id
         return [
             [self._rank(row, top) for row in rows[is_mask]]
             for rows, is_mask in zip(logits, masked, strict=True)
         ]
+
+    def rule_out_special(self, logits):
+        """Return logits (B, T, V) in float64, with -inf for special tokens and unused ids."""
+        logits, size = np.array(logits, "float64"), len(self.tokenizer)
+        logits[..., [*self.tokenizer.special_ids, *range(size, logits.shape[-1])]] = -np.inf
+        return logits
 
     def _rank(self, logits, top):
         shares = np.exp(logits - logits.max())
