@@ -208,6 +208,29 @@ def predict(
 
 
 @app.command()
+def explain(
+    preset: Preset,
+    text: Annotated[str, typer.Argument(metavar="INPUT", help="Text, image file, or question.")],
+    output: Annotated[pathlib.Path, typer.Option(help="HTML file to write.")],
+    target: Annotated[
+        str | None,
+        typer.Option(help="Name or number of the output to explain. Default: the prediction."),
+    ] = None,
+    context: Annotated[
+        pathlib.Path | None,
+        typer.Option(
+            help="Text file that contains the answers. - reads standard input.",
+            callback=find_context,
+        ),
+    ] = None,
+):
+    """Write a page that shows which parts of an input raised a prediction, and its attention."""
+    from keras_attention.cli import explain as command
+
+    command.explain(preset, text, output, target=target, context=context)
+
+
+@app.command()
 def export(
     preset: Annotated[
         pathlib.Path,
