@@ -7,18 +7,19 @@ a `Decoder`, `config` a `GenerationConfig`, and `inputs` the dict that `search_b
 
 from keras import ops
 
+from keras_attention.generation.compiled import map_leaves
 from keras_attention.generation.config import nothing_allowed
 from keras_attention.generation.loop import (
     extend_prompt,
     gather_rows,
     make_first_cache,
+    make_history,
     note_failures,
     step_decoder,
     take_column,
     write_column,
 )
 from keras_attention.generation.samplers.base import IMPOSSIBLE
-from keras_attention.generation.token_history import TokenHistory
 
 
 def search_beams(decoder, config, inputs):
@@ -69,6 +70,7 @@ def begin_state(decoder, config, inputs):
         "count": count,
         "begin": count,
         "end": count + ops.cast(inputs["number"], "int32"),
+        "constraint_states": config.begin_states(batch * wide),
         "ended_tokens": -ops.ones(shape, dtype="int32"),
         "ended_scores": ops.zeros(shape, dtype="float32"),
         "ended_totals": ops.full(shape[:2], IMPOSSIBLE, dtype="float32"),
@@ -112,11 +114,11 @@ def extend_beams(decoder, config, state, logits, cache):
     `begin_state`, and `cache` is the cache after the tokens so far.
     """
     count = state["count"]
-    history = TokenHistory(state["tokens"], count, state["begin"], decoder.vocabulary_size)
+    history = make_history(state, decoder.vocabulary_size)
     logits = config.penalize(logits, history)
     log_p = ops.log_softmax(logits, axis=-1)
     state = dict(state, failed=_failed(state, logits))
-    allowed = config.allowed(history)
+    allowed = config.allowed(history, state["constraint_states"])
     if allowed is not None:
         log_p = ops.where(allowed, log_p, IMPOSSIBLE)
     if config.constraints:
@@ -127,6 +129,12 @@ def extend_beams(decoder, config, state, logits, cache):
     totals = ops.where(ended["is_end"], ended["total"], IMPOSSIBLE)
     state = _keep(config, state, *_append_tokens(state, ended), totals)
     parents = _select_beams(state, best)
+    states = map_leaves(
+        lambda x: ops.reshape(ops.take(x, parents, axis=0), ops.shape(x)),
+        state["constraint_states"],
+    )
+    last = ops.reshape(take_column(state["tokens"], count), (-1,))
+    state["constraint_states"] = config.advance_states(states, last)
     return dict(state, cache=decoder.reorder(cache, parents, source=False))
 
 

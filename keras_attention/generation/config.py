@@ -51,6 +51,15 @@ class GenerationConfig:
                     f"ids. Choose an id from 0 to {vocabulary_size - 1}."
                 )
 
+    def check_room(self, number):
+        """Raise an error if a constraint needs more than `number` new tokens."""
+        for constraint in self.constraints:
+            if constraint.least_tokens > number:
+                raise ValueError(
+                    f"{constraint} needs at least {constraint.least_tokens} new tokens. It was "
+                    f"given room for {number}. Increase max_new_tokens or max_length."
+                )
+
     def without_seed(self):
         """Return this config without the sampler's seed, so that all seeds share compiled code."""
         if self.sampler.seed is None:
@@ -67,17 +76,30 @@ class GenerationConfig:
             logits = penalty(logits, history)
         return logits
 
-    def allowed(self, history):
+    def begin_states(self, rows):
+        """Return the states of all constraints that have one, before the first new token.
+
+        The result is a dict from the index of the constraint, a str, to its state for `rows` rows.
+        """
+        states = {str(k): part.begin_state(rows) for k, part in enumerate(self.constraints)}
+        return {k: state for k, state in states.items() if state is not None}
+
+    def advance_states(self, states, tokens):
+        """Return the `states` of `begin_states` after one more token in each row, (B,)."""
+        return {k: self.constraints[int(k)].advance_state(x, tokens) for k, x in states.items()}
+
+    def allowed(self, history, states):
         """Return which ids may come next, bool (B, V) or (1, V), or None if every id is allowed.
 
-        `history` is a `TokenHistory`, the tokens of each row so far.
+        `history` is a `TokenHistory`, the tokens of each row so far, and `states` are the states of
+        the constraints after these tokens.
         """
-        constraints, padding = self.constraints, self.padding.id
+        history = dataclasses.replace(history, end_token_ids=self.end_token_ids)
+        allowed, padding = None, self.padding.id
         if padding is not None and padding not in self.end_token_ids:
-            constraints = (Forbidden((padding,)), *constraints)
-        allowed = None
-        for constraint in constraints:
-            allows = constraint.allows(history)
+            allowed = Forbidden((padding,)).allows(history)
+        for k, constraint in enumerate(self.constraints):
+            allows = constraint.allows(dataclasses.replace(history, state=states.get(str(k))))
             allowed = allows if allowed is None else ops.logical_and(allowed, allows)
         return allowed
 

@@ -16,8 +16,14 @@ class Constraint(Part):
     """Base class of constraints, which forbid some tokens during generation.
 
     A subclass defines `allows`. If all tokens are forbidden in a row, the row ends there, without
-    an end id.
+    an end id. A constraint that would have to read all tokens again at every step can keep a state:
+    it defines `begin_state` and `advance_state`, and reads `history.state`.
+
+    Attributes:
+        least_tokens: int, the minimum number of new tokens that a row needs, without an end id.
     """
+
+    least_tokens = 0
 
     def allows(self, history):
         """Return which ids may come next, bool (B, V), or (1, V) for all rows.
@@ -26,6 +32,21 @@ class Constraint(Part):
             history: a `TokenHistory`, the tokens so far.
         """
         raise NotImplementedError(f"{type(self).__name__}.allows")
+
+    def begin_state(self, rows):
+        """Return the state before the first new token, or None if the constraint has no state.
+
+        A state is a tensor, or a dict of tensors. The first axis of each is `rows`.
+        """
+        return None
+
+    def advance_state(self, state, tokens):
+        """Return the state after one more token in each row, `tokens` (B,).
+
+        The shapes and dtypes are those of `state`. In a row that has ended, the state has no
+        effect.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.advance_state")
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -174,6 +195,12 @@ class AtFirst(Constraint):
 
     def allows(self, history):
         return ops.logical_or(self.constraint.allows(history), history.count > history.begin)
+
+    def begin_state(self, rows):
+        return self.constraint.begin_state(rows)
+
+    def advance_state(self, state, tokens):
+        return self.constraint.advance_state(state, tokens)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -72,6 +72,7 @@ def prepare_inputs(
     check_rows("prompt", rows, decoder.vocabulary_size)
     longest = max(map(len, rows))
     number = _count_new_tokens(longest, max_new_tokens, max_length)
+    config.check_room(number)
     ids, start = pad_left(rows, bucket_length(longest), config.padding.filler)
     pairs["prompt"] = ids, Spec((None, None), "int32")
     if start.any():

@@ -58,6 +58,7 @@ def begin_state(decoder, config, inputs):
         "done": ops.zeros((batch,), dtype="bool"),
         "failed": ops.zeros((batch,), dtype="int32"),
         "uniform": uniform,
+        "constraint_states": config.begin_states(batch),
     }
     if config.with_scores:
         state["scores"] = ops.zeros(ops.shape(state["tokens"]), dtype="float32")
@@ -115,8 +116,9 @@ def choose_token(decoder, config, state, logits, cache):
     far.
     """
     count = state["count"]
-    history = TokenHistory(state["tokens"], count, state["begin"], decoder.vocabulary_size)
-    logits, allowed = config.penalize(logits, history), config.allowed(history)
+    history = make_history(state, decoder.vocabulary_size)
+    logits = config.penalize(logits, history)
+    allowed = config.allowed(history, state["constraint_states"])
     uniform = ops.take(state["uniform"], count - state["begin"], axis=0)
     possible = forbid_tokens(logits, allowed)
     token = config.sampler.choose(possible, uniform)
@@ -128,10 +130,17 @@ def choose_token(decoder, config, state, logits, cache):
     state["tokens"] = write_column(state["tokens"], count, ops.where(over, -1, token))
     state["last"] = ops.where(over, config.padding.filler, token)
     state["done"] = ops.logical_or(over, config.is_end(token))
+    state["constraint_states"] = config.advance_states(state["constraint_states"], token)
     if config.with_scores:
         score = ops.where(over, 0.0, log_probability(logits, token))
         state["scores"] = write_column(state["scores"], count, score)
     return state
+
+
+def make_history(state, vocabulary_size):
+    """Return the `TokenHistory` of a loop's state, for a model with `vocabulary_size` ids."""
+    names = ("tokens", "count", "begin")
+    return TokenHistory(*(state[name] for name in names), vocabulary_size, end=state["end"])
 
 
 def collect_results(config, state, width):

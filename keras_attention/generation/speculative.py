@@ -12,13 +12,13 @@ has its own random numbers. In all functions, `config` is a `GenerationConfig`, 
 of tensors of constant shapes that is passed from step to step.
 """
 
+import keras
 from keras import ops
 
 from keras_attention.generation import loop
 from keras_attention.generation.compiled import get_compiled
 from keras_attention.generation.config import forbid_tokens, nothing_allowed
 from keras_attention.generation.samplers import TokenSampler, draw
-from keras_attention.generation.token_history import TokenHistory
 
 DRAFT, ACCEPT, AGAIN = 0, 1, 2  # the three random numbers of a token
 
@@ -142,18 +142,19 @@ def _propose(draft, config, ahead, state):
         at which each row failed, or 0.
     """
     tokens, count, cache = state["tokens"], state["count"], state["draft_cache"]
-    failed = state["failed"]
+    failed, states = state["failed"], state["constraint_states"]
     # The draft has not read the last token, nor the one before if all proposals were accepted.
     indices = ops.arange(2, dtype="int32") + (count - 2)
     new, index, shares = config.fill(ops.take(tokens, indices, axis=1)), count - 2, []
     for k in range(ahead):
         logits, cache = loop.step_decoder(draft, new, cache, index)
         history = _history(state, tokens, count + k, logits)
-        share, penalized, _ = _distribution(config, logits[:, -1], history)
+        share, penalized, _ = _distribution(config, logits[:, -1], history, states)
         number = count + k - state["begin"] + 1
         failed = loop.note_failures(failed, penalized, number, state["done"])
         token = draw(share, _uniform(state, count + k)[DRAFT])
         tokens = loop.write_column(tokens, count + k, token)
+        states = config.advance_states(states, token)
         new, index = ops.expand_dims(token, axis=1), count + k
         shares.append(share)
     return tokens, shares, cache, failed
@@ -175,7 +176,8 @@ def _settle(config, state, going, logits, proposal):
     """
     index, done = state["count"], state["done"]
     history = _history(state, state["tokens"], index, logits)
-    share, logits, allowed = _distribution(config, logits, history)
+    states = state["constraint_states"]
+    share, logits, allowed = _distribution(config, logits, history, states)
     uniform = _uniform(state, index)
     if proposal is None:
         token, accepted = draw(share, uniform[AGAIN]), ops.zeros_like(done)
@@ -187,10 +189,13 @@ def _settle(config, state, going, logits, proposal):
     after = {"tokens": loop.write_column(state["tokens"], index, ops.where(over, -1, token))}
     after["failed"] = failed
     after["done"] = ops.logical_or(over, config.is_end(token))
+    after["constraint_states"] = config.advance_states(states, token)
     if config.with_scores:
         score = ops.where(over, 0.0, loop.log_probability(logits, token))
         after["scores"] = loop.write_column(state["scores"], index, score)
-    state = state | {name: ops.where(going, x, state[name]) for name, x in after.items()}
+    before = {name: state[name] for name in after}
+    after = keras.tree.map_structure(lambda new, old: ops.where(going, new, old), after, before)
+    state = state | after
     state["count"] = index + ops.cast(going, "int32")
     satisfied = ops.all(ops.logical_or(accepted, state["done"]))
     return state, ops.logical_and(going, satisfied)
@@ -209,18 +214,19 @@ def _accept(share, token, proposed, uniform):
     return ops.where(accepted, token, again), accepted
 
 
-def _distribution(config, logits, history):
+def _distribution(config, logits, history, states):
     """Return the probabilities of the next token, its logits after penalties, and allowed ids.
 
     All are (B, V). The allowed ids are None if no id is forbidden. `config` is a
-    `GenerationConfig`, and `history` a `TokenHistory`, the tokens so far.
+    `GenerationConfig`, `history` a `TokenHistory`, the tokens so far, and `states` are the states
+    of the constraints.
     """
-    logits, allowed = config.penalize(logits, history), config.allowed(history)
+    logits, allowed = config.penalize(logits, history), config.allowed(history, states)
     return config.sampler.probabilities(forbid_tokens(logits, allowed)), logits, allowed
 
 
 def _history(state, tokens, count, logits):
-    return TokenHistory(tokens, count, state["begin"], logits.shape[-1])
+    return loop.make_history(dict(state, tokens=tokens, count=count), logits.shape[-1])
 
 
 def _uniform(state, index):

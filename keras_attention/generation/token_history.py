@@ -15,6 +15,9 @@ class TokenHistory:
         count: int32 scalar, the index of the next token.
         begin: int32 scalar, the index of the first token after the prompt.
         vocabulary_size: int V, number of token ids.
+        end: int32 scalar, the index after the last token that a row has room for. None if unknown.
+        end_token_ids: tuple of ints, the ids that end a row.
+        state: the state of the constraint that reads the history, or None if it has no state.
 
     ```python
     import numpy as np
@@ -31,6 +34,9 @@ class TokenHistory:
     count: object
     begin: object
     vocabulary_size: int
+    end: object = None
+    end_token_ids: tuple = ()
+    state: object = None
 
     def occurrences(self):
         """Return how often each id occurs in each row and its prompt, int32 (B, V)."""

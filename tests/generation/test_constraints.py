@@ -1,5 +1,7 @@
 """Constraints, by definition."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -89,6 +91,59 @@ def test_one_of_several_sequences():
     assert allowed(constraint, [[1, 2], [1, 0]], 0) == [{4}, set()]
     assert allowed(constraint, [[1, 2, 4, -1]], 0) == [set()]
     assert allowed(constraint, [[1, 2, 4, -1, -1]], 0) == [set()]
+
+
+@dataclasses.dataclass(frozen=True)
+class SumBelow(constraints.Constraint):
+    """Allows tokens as long as the sum of the new tokens is below `limit`, by a state."""
+
+    limit: int
+
+    def begin_state(self, rows):
+        return {"sum": ops.zeros((rows,), dtype="int32")}
+
+    def advance_state(self, state, tokens):
+        return {"sum": state["sum"] + tokens}
+
+    def allows(self, history):
+        sums = ops.expand_dims(history.state["sum"], axis=1) + ops.arange(history.vocabulary_size)
+        return sums < self.limit
+
+
+def sum_below(history):
+    index = ops.expand_dims(ops.arange(ops.shape(history.tokens)[1]), axis=0)
+    new = ops.logical_and(index >= history.begin, index < history.count)
+    sums = ops.sum(ops.where(new, history.tokens, 0), axis=1, keepdims=True)
+    return sums + ops.arange(history.vocabulary_size) < 12
+
+
+@pytest.mark.parametrize(
+    ("sampler", "ahead"),
+    [
+        ("sample", None),
+        pytest.param("greedy", None, marks=pytest.mark.slow),
+        pytest.param("greedy", 3, marks=pytest.mark.slow),
+        pytest.param("sample", 3, marks=pytest.mark.slow),
+        pytest.param(ka.generation.Beam(3), None, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_a_constraint_with_a_state_equals_one_that_reads_all_tokens(sampler, ahead):
+    model, prompts = Toy(7, seed=3), [[1, 5], [2, 6]]
+    options = {"seed": 5, "padding_id": None, "end_token_id": 0}
+    if ahead:
+        options |= {"draft_model": Toy(7, seed=4), "num_draft_tokens": ahead}
+    forbidden = constraints.Forbidden([3])
+    by_state, by_tokens = [
+        ka.generation.generate(model, prompts, 9, sampler, constraints=[forbidden, one], **options)
+        for one in (SumBelow(12), constraints.Rule(sum_below))
+    ]
+    np.testing.assert_array_equal(by_state, by_tokens)
+    if not ahead and sampler == "greedy":
+        steps = ka.generation.stream(model, prompts, 9, constraints=SumBelow(12), **options)
+        ids = ka.generation.generate(model, prompts, 9, constraints=SumBelow(12), **options)
+        streamed = np.stack(list(steps), axis=1)
+        np.testing.assert_array_equal(streamed, ids[:, : streamed.shape[1]])
 
 
 def only_larger(written):

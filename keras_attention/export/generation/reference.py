@@ -109,11 +109,13 @@ class SequenceScore:
         tokens = np.full((len(ids), longest + ids.shape[1]), -1, "int32")
         for row, prompt in zip(tokens, prompts, strict=True):
             row[longest - len(prompt) : longest] = prompt
+        end, states = tokens.shape[1], self.config.begin_states(len(ids))
         for n in range(ids.shape[1]):
-            history = TokenHistory(tokens, longest + n, longest, logits.shape[-1])
-            allowed = np.asarray(ops.convert_to_numpy(self.config.allowed(history)))
+            history = TokenHistory(tokens, longest + n, longest, logits.shape[-1], end)
+            allowed = ops.convert_to_numpy(self.config.allowed(history, states))
             logits[:, n] = np.where(allowed, logits[:, n], -np.inf)
             tokens[:, longest + n] = ids[:, n]
+            states = self.config.advance_states(states, ids[:, n])
 
     def _check_ids(self, ids):
         """Return generated ids, after checking their shape and padding.

@@ -128,9 +128,12 @@ class GenerationPlan:
 
 
 def _describe_constraint(constraint):
-    """Return a dict with the name and the settings of a constraint, without functions."""
+    """Return a dict with the name and the settings of a constraint, without functions.
+
+    Fields that are not printed, such as the texts of all tokens, are left out.
+    """
     values = {"name": type(constraint).__name__}
-    for field in dataclasses.fields(constraint):
+    for field in (field for field in dataclasses.fields(constraint) if field.repr):
         value = getattr(constraint, field.name)
         if isinstance(value, Constraint):
             value = _describe_constraint(value)
@@ -174,7 +177,8 @@ def make_plan(decoder, request, batch_size=None, sequence_length=None, examples=
             "In a file of fixed length they follow padding. Leave sequence_length out."
         )
     decoder.check_lengths(prompt or max(1, length - new + 1), length)
-    constraints = make_config("greedy", padding, constraints=request.constraints or ()).constraints
+    config = make_config("greedy", padding, constraints=request.constraints or ())
+    config.check_room(new)
     return GenerationPlan(
         decoder,
         configs,
@@ -183,7 +187,7 @@ def make_plan(decoder, request, batch_size=None, sequence_length=None, examples=
         start_token_ids,
         end_token_ids,
         padding,
-        constraints,
+        config.constraints,
         batch_size,
         sequence_length,
         tuple(examples),
