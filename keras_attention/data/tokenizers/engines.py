@@ -10,6 +10,7 @@ import json
 import re
 import string
 
+from keras_attention.data.tokenizers.subwords import read_piece_texts
 from keras_attention.files.extras import import_sentencepiece, import_tokenizers
 from keras_attention.files.io import parse_json
 
@@ -59,6 +60,7 @@ class LibraryEngine:
         added = rules.get("added_tokens") or []
         self.special_ids = {token["id"] for token in added if token["special"]}
         self.begins_words = "ByteLevel" in json.dumps(rules["pre_tokenizer"])
+        self.decoder = json.dumps(rules.get("decoder"))
 
     def encode(self, text):
         return self.rules.encode(text, add_special_tokens=False).ids
@@ -90,6 +92,20 @@ class LibraryEngine:
 
     def decode(self, ids, special):
         return self.rules.decode(ids, skip_special_tokens=not special)
+
+    def token_texts(self):
+        names = [self.name(i) for i in range(self.size)]
+        if '"ByteLevel"' in self.decoder:
+            texts = [name and _read_byte_level(name) for name in names]
+            return texts, texts
+        first = self.rules.decode_batch([[i] for i in range(self.size)])
+        before = next(i for i, text in enumerate(first) if text.isalpha())
+        pairs = self.rules.decode_batch([[before, i] for i in range(self.size)])
+        rest = [pair[len(first[before]) :] for pair in pairs]
+        for i, name in enumerate(names):
+            if name and '"ByteFallback"' in self.decoder and re.fullmatch("<0x[0-9A-F]{2}>", name):
+                first[i] = rest[i] = bytes([int(name[3:5], 16)])
+        return rest, [text or None for text in first]
 
     def name(self, i):
         return self.rules.id_to_token(i)
@@ -130,6 +146,10 @@ class SentencePieceEngine:
             run = list(run)
             texts += [self.names[i] for i in run] if is_sentinel else [self.processor.decode(run)]
         return " ".join(filter(None, texts))
+
+    def token_texts(self):
+        pieces = [None if self._is_special(i) else self.name(i) for i in range(self.size)]
+        return read_piece_texts(self.processor, pieces)
 
     def _is_special(self, i):
         return i >= self.model_size or self.processor.is_control(i)
@@ -182,8 +202,22 @@ class MarianEngine:
             pieces = [p for p in pieces if p not in MARIAN_SPECIAL]
         return self.target.decode(pieces)
 
+    def token_texts(self):
+        return read_piece_texts(self.target, [self.names.get(i) for i in range(self.size)])
+
     def name(self, i):
         return self.names[i]
+
+
+def _read_byte_level(name):
+    """Return the bytes that a token of byte-level BPE writes. `name` has a character for each."""
+    return bytes(map(_BYTES.get, name)) if _BYTES.keys() >= set(name) else name.encode()
+
+
+_PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]  # these bytes stand for themselves
+_BYTES = {chr(byte): byte for byte in _PRINTED} | {
+    chr(256 + k): byte for k, byte in enumerate(b for b in range(256) if b not in _PRINTED)
+}
 
 
 def _split_at(names, text):

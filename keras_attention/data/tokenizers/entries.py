@@ -104,6 +104,11 @@ class Entries(OwnTokenizer):
         """Return the entry of each id in `ids` (T,), a list of str."""
         return [self.entries[i] for i in check_ids(np.asarray(ids).tolist(), len(self))]
 
+    def token_texts(self):
+        """Return what each id writes, None for special ids: after other ids, and as the first."""
+        first = [None if i in self.special_ids else x for i, x in enumerate(self.entries)]
+        return [x and self.join(["", x]) for x in first], first
+
     @functools.cached_property
     def _ids(self):
         return {entry: i for i, entry in enumerate(self.entries) if i >= len(SPECIAL)}

@@ -234,6 +234,14 @@ class PretrainedTokenizer:
         rows = [[int(i) for i in row if i != self.padding_id] for row in ids]
         return [self.engine.decode(row, special) for row in rows]
 
+    def token_texts(self):
+        """Return what each id writes, None for special ids: after other ids, and as the first."""
+        special = self.special_ids
+        return tuple(
+            [None if i in special else text for i, text in enumerate(texts)]
+            for texts in self.engine.token_texts()
+        )
+
     def pieces(self, ids):
         """Return the tokens with these ids (T,), a list of str."""
         return [self.engine.name(int(i)) for i in ids]

@@ -70,5 +70,12 @@ class WritingTokenizer(typing.Protocol):
     def decode(self, rows):
         """Return a list of str, one for each list of ids."""
 
+    def token_texts(self):
+        """Return what each id writes, for constraints: two lists of str, bytes or None.
+
+        `decode` joins the texts of ids. The second list is for the first id of a row. Bytes may be
+        a part of a character. An id with None is special, or cannot be decoded alone.
+        """
+
     def pieces(self, ids):
         """Return the tokens with these ids, a list of str."""

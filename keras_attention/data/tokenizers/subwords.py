@@ -256,6 +256,12 @@ class Subwords(OwnTokenizer):
                 names.append(f"##{piece}")
         return names
 
+    def token_texts(self):
+        """Return what each id writes, None for special ids: after other ids, and as the first."""
+        ids = range(len(self))
+        pieces = [None if i in self.special_ids else self._processor.id_to_piece(i) for i in ids]
+        return read_piece_texts(self._processor, pieces)
+
     @functools.cached_property
     def _processor(self):
         sentencepiece = import_sentencepiece("Subwords")
@@ -296,6 +302,31 @@ class Subwords(OwnTokenizer):
 
 
 _SPACE = "▁"  # marks a space in SentencePiece's pieces
+
+
+def read_piece_texts(processor, pieces):
+    """Return what each piece of a SentencePiece model writes: after other pieces, and as the first.
+
+    `processor` is the model, and `pieces` a list of str, or None for special tokens. The results
+    are lists of str, bytes (of a part of a character) or None.
+    """
+
+    def read(piece):
+        i = UNKNOWN_ID if piece is None else processor.piece_to_id(piece)
+        if piece is None or processor.is_unknown(i) or processor.is_control(i):
+            return None
+        if processor.is_byte(i):
+            return bytes([int(piece[3:5], 16)])  # <0xE2>
+        return piece.replace(_SPACE, " ")
+
+    rest = [read(piece) for piece in pieces]
+    word = next((x for x in rest if isinstance(x, str) and x[0] == " " and x.strip()), None)
+    if word is None or processor.decode([word.replace(" ", _SPACE)]).startswith(" "):
+        return rest, rest
+    # Some models drop all spaces in front, others drop one.
+    drops_all = not processor.decode([_SPACE, word.replace(" ", _SPACE)]).startswith(" ")
+    first = [x.removeprefix(" ") if isinstance(x, str) else x for x in rest]
+    return rest, [x if x or drops_all else None for x in first]
 
 
 def _train(lines, **options):
