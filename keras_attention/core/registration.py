@@ -49,8 +49,8 @@ CLASSES = {
         AttentionCell Bridge FeedbackDecoder LocalWindow RecurrentDecoder RecurrentEncoder
     """.split(),
     "generation": """
-        Allowed AtFirst Beam Forbidden Frequency Greedy MinimumLength NoRepeatNGrams OneOf
-        Repetition Rule Sample
+        Allowed AtFirst Beam Forbidden Frequency Greedy JSONSchema MinimumLength NoRepeatNGrams
+        OneOf Regex Repetition Rule Sample TokenTexts
     """.split(),
     "training": """
         AdamW BoxAveragePrecision CRFLoss CTCAttention CTCTranscriptAccuracy ClassF1 ConstantForcing

@@ -6,6 +6,7 @@ from keras_attention.generation.config import GenerationConfig
 from keras_attention.generation.ctc_search import search_ctc_prefixes
 from keras_attention.generation.decoder import Decoder
 from keras_attention.generation.generate import GenerationOutput, generate
+from keras_attention.generation.grammars import JSONSchema, Regex, TokenTexts
 from keras_attention.generation.samplers import Beam, Greedy, Sample
 from keras_attention.generation.speech_stream import SpeechStream
 from keras_attention.generation.streaming import stream
@@ -17,9 +18,12 @@ __all__ = [
     "GenerationConfig",
     "GenerationOutput",
     "Greedy",
+    "JSONSchema",
+    "Regex",
     "Sample",
     "SpeechStream",
     "TokenHistory",
+    "TokenTexts",
     "constraints",
     "decoding_scope",
     "generate",

@@ -163,6 +163,9 @@ def test_any_function_is_a_constraint():
         constraints.AtFirst(constraints.Allowed([1])),
         constraints.NoRepeatNGrams(2),
         constraints.OneOf([[1, 2], [3]]),
+        ka.generation.Regex("a+|é", [None, "a", b"\xc3", b"\xa9"]),
+        ka.generation.JSONSchema({"const": 1}, ka.generation.TokenTexts(["1", " 2"], ["1", "2"])),
+        constraints.AtFirst(ka.generation.Regex("a", ["a"])),
     ],
     ids=str,
 )
