@@ -113,7 +113,8 @@ class SequenceScore:
         for n in range(ids.shape[1]):
             history = TokenHistory(tokens, longest + n, longest, logits.shape[-1], end)
             allowed = ops.convert_to_numpy(self.config.allowed(history, states))
-            logits[:, n] = np.where(allowed, logits[:, n], -np.inf)
+            over = ~allowed.any(axis=-1, keepdims=True)  # after the end nothing may be allowed
+            logits[:, n] = np.where(allowed | over, logits[:, n], -np.inf)
             tokens[:, longest + n] = ids[:, n]
             states = self.config.advance_states(states, ids[:, n])
 
