@@ -14,6 +14,7 @@ from keras_attention.generation.constraints import (
     Forbidden,
     MinimumLength,
     NoRepeatNGrams,
+    name_constraint,
     whole_ids,
 )
 from keras_attention.generation.penalties import Repetition
@@ -56,8 +57,9 @@ class GenerationConfig:
         for constraint in self.constraints:
             if constraint.least_tokens > number:
                 raise ValueError(
-                    f"{constraint} needs at least {constraint.least_tokens} new tokens. It was "
-                    f"given room for {number}. Increase max_new_tokens or max_length."
+                    f"{name_constraint(constraint)} needs at least "
+                    f"{constraint.least_tokens} new tokens. It was given room for {number}. "
+                    "Increase max_new_tokens or max_length."
                 )
 
     def without_seed(self):

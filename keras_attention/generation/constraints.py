@@ -305,6 +305,12 @@ def get(identifier):
     return part.get(identifier, names={}, family="constraint", base=Constraint)
 
 
+def name_constraint(constraint):
+    """Return how errors name a constraint: as it is printed, without the end of a long pattern."""
+    name = str(constraint)
+    return name if len(name) <= 120 else f"{name[:117]}..."
+
+
 def whole_ids(part, ids):
     """Return `ids` as a tuple of ints. Other values raise an error that names `part`."""
     name = part if isinstance(part, str) else type(part).__name__
