@@ -3,6 +3,7 @@
 import json
 import random as standard_random
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -11,7 +12,6 @@ from tests.generation.grammars.schemas import draw_schema
 from tests.generation.grammars.test_regex import SAMPLERS, make_tokens
 from tests.generation.grammars.vocabulary import END, TOKENS, walk, write
 
-jsonschema = pytest.importorskip("jsonschema")
 TREE = {
     "$ref": "#/$defs/node",
     "$defs": {
