@@ -39,7 +39,7 @@ def export(preset, output, *, file, data_dir, **options):
         source = Source.from_manifest(task.metadata, files=files, data_dir=data_dir)
         name = str(file or source.dataset)
         batches = task.make_batches(source.load(task.builder).dev, name)
-        return [inputs for inputs, _ in batches.take(CALIBRATING).as_numpy_iterator()]
+        return task.take_inputs(batches, CALIBRATING)
 
     say(str(export_file(find_preset(preset), output, find_examples=find_examples, **options)))
 

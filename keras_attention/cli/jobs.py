@@ -137,7 +137,7 @@ def finish_job(task, job, data, output, about, recipe, best, history, deadline):
     with output.collect_results() as result:
         task.save_files(result)
         say("exporting and verifying: SavedModel, LiteRT float32, LiteRT int8 weights")
-        examples = [inputs for inputs, _ in job.dev.take(EXAMPLES).as_numpy_iterator()]
+        examples = task.take_inputs(job.dev, EXAMPLES)
         exportable, reports = task.make_exportable(task.model), []
         for name, make in export_all(exportable, result, examples=examples, metadata=metadata):
             with keep_informed(f"exporting and verifying {name}"):

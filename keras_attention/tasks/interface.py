@@ -173,6 +173,13 @@ class TaskInterface(abc.ABC):
                 return None
             return data.batches(examples, self.batch_preprocessor, self.rows)
 
+    def take_inputs(self, batches, count):
+        """Return a list of model inputs from batches of `make_batches`, for checking an export.
+
+        `batches` is a `tf.data.Dataset`. At most `count` of its batches are read.
+        """
+        return [inputs for inputs, _ in batches.take(count).as_numpy_iterator()]
+
     @abc.abstractmethod
     def make_metrics(self):
         """Return a list of functions without arguments that make Keras metrics.

@@ -5,7 +5,7 @@ import numpy as np
 from keras_attention import data, training
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.labels import Classification
-from keras_attention.tasks.text_task import TextTask
+from keras_attention.tasks.text_task import LabelTask
 from keras_attention.training.scores.class_scores import ClassScores, score_each
 
 THRESHOLD = 0.5  # threshold of every label before `fit` chooses the thresholds
@@ -14,7 +14,7 @@ THRESHOLD = 0.5  # threshold of every label before `fit` chooses the thresholds
 SHRINKAGE = 0.7
 
 
-class MultiLabelClassifier(TextTask):
+class MultiLabelClassifier(LabelTask):
     """Predicts any number of labels (or none) for each text: emotions, topics, keywords.
 
     A label is predicted if its probability is above its threshold, regardless of the other labels.

@@ -432,7 +432,7 @@ class Task(TaskInterface):
         batches = self.make_batches(self.as_data(examples).train, where)
         if batches is None:
             raise ValueError(f"{where} are empty: expected one or more to measure activations on.")
-        return [inputs for inputs, _ in batches.take(count).as_numpy_iterator()]
+        return self.take_inputs(batches, count)
 
     def save_to_preset(self, folder, *, weights_dtype=None, overwrite=False):
         """Write the model, its vocabularies and a model card to a folder, called a preset.

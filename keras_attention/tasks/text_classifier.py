@@ -3,11 +3,11 @@
 from keras_attention import data
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.labels import classify, make_accuracy, make_balanced_loss
-from keras_attention.tasks.text_task import TextTask
+from keras_attention.tasks.text_task import LabelTask
 from keras_attention.training.scores.class_scores import score_labels
 
 
-class TextClassifier(TextTask):
+class TextClassifier(LabelTask):
     """Predicts one label for each text: sentiment, topic, intent.
 
     Args:

@@ -17,8 +17,78 @@ LABELS = "labels.txt"
 LENGTH = 512  # default limit, in words
 
 
+class TextReader(TokenizerOwner):
+    """Base class of preprocessors of whole texts.
+
+    Subclasses are dataclasses with the fields `tokenizer` and `maximum_length`.
+    """
+
+    maximum_length = None
+
+    def set_length(self):
+        """Check `maximum_length`, or set it if it is None. The tokenizer gets the same limit."""
+        self.check_padding()
+        length = self.maximum_length
+        if length is None:
+            length = LENGTH if self.reads_words else self.tokenizer.max_length
+            object.__setattr__(self, "maximum_length", length)
+        if length is not None:
+            check_whole_number(type(self).__name__, "maximum_length", length, most=MOST_TOKENS)
+        if not self.reads_words and self.tokenizer.max_length != length:
+            tokenizer = dataclasses.replace(self.tokenizer, max_length=length)
+            object.__setattr__(self, "tokenizer", tokenizer)
+
+    def __call__(self, texts, sequence_length=None):
+        """Convert a list of strings to model inputs.
+
+        Rows are padded or cut to `sequence_length`, or padded to the longest if it is None.
+        """
+        texts = check_texts(type(self).__name__, texts)
+        rows = list(number_errors("Text", texts, lambda text: self.ids(text, sequence_length)))
+        return self.as_inputs(pad_rows(rows, self.padding_id, sequence_length))
+
+    def split(self, text):
+        """Return the tokens of a string that the model reads, a list of str.
+
+        Raise a ValueError if the string has no tokens.
+        """
+        return self.tokenizer.split(text, self.maximum_length)
+
+    def is_cut(self, text):
+        """Return whether a string is longer than the model reads."""
+        return self.maximum_length is not None and self.tokenizer.count(text) > self.maximum_length
+
+    def ids(self, text, most=None):
+        """Return the int32 ids (T,) of a string, cut to `most` tokens and to the model's limit."""
+        limits = [n for n in (most, self.maximum_length) if n is not None]
+        return self.tokenizer.encode_text(text, min(limits, default=None))
+
+    def config(self):
+        if not self.reads_words:
+            return super().config()
+        longer = "the first maximum_length words"
+        return super().config() | {"maximum_length": self.maximum_length, "longer_texts": longer}
+
+    @classmethod
+    def load_reader(cls, folder):
+        """Load the files that `save` wrote: return (`Fields`, the tokenizer, `maximum_length`)."""
+        config, tokenizer = cls.load_tokenizer(folder)
+        words = isinstance(tokenizer, Vocabulary)
+        length = config.whole("maximum_length", most=MOST_TOKENS) if words else None
+        return config, tokenizer, length
+
+
+def build_vocabulary(texts, maximum_length=LENGTH, pattern=None, **options):
+    """Collect a `Vocabulary` from the first `maximum_length` words of each of some strings.
+
+    `pattern` and `options` are arguments of `Vocabulary.build`.
+    """
+    words = (word for text in texts for word in split_words(text, pattern)[:maximum_length])
+    return Vocabulary.build(words, **options, pattern=pattern)
+
+
 @dataclasses.dataclass(frozen=True)
-class TextPreprocessor(TokenizerOwner):
+class TextPreprocessor(TextReader):
     """Converts strings to the inputs of `ka.models.text_classifier`, in NumPy.
 
     Call the object on a list of strings to get the token ids, int32 (B, T), padded at the end. If
@@ -49,16 +119,7 @@ class TextPreprocessor(TokenizerOwner):
 
     def __post_init__(self):
         object.__setattr__(self, "labels", Labels.of(self.labels))
-        self.check_padding()
-        length = self.maximum_length
-        if length is None:
-            length = LENGTH if self.reads_words else self.tokenizer.max_length
-            object.__setattr__(self, "maximum_length", length)
-        if length is not None:
-            check_whole_number("TextPreprocessor", "maximum_length", length, most=MOST_TOKENS)
-        if not self.reads_words and self.tokenizer.max_length != length:
-            tokenizer = dataclasses.replace(self.tokenizer, max_length=length)
-            object.__setattr__(self, "tokenizer", tokenizer)
+        self.set_length()
 
     @classmethod
     def build(
@@ -88,18 +149,10 @@ class TextPreprocessor(TokenizerOwner):
         """
         if labels is None:
             labels = sorted({label for _, label in train})
-        words = (word for text, _ in train for word in split_words(text, pattern)[:maximum_length])
         options = {"min_count": min_count, "max_size": max_size, "lowercase": lowercase}
-        return cls(Vocabulary.build(words, **options, pattern=pattern), labels, maximum_length)
-
-    def __call__(self, texts, sequence_length=None):
-        """Convert a list of strings to model inputs.
-
-        Rows are padded or cut to `sequence_length`, or padded to the longest if it is None.
-        """
-        texts = check_texts("TextPreprocessor", texts)
-        rows = list(number_errors("Text", texts, lambda text: self.ids(text, sequence_length)))
-        return self.as_inputs(pad_rows(rows, self.padding_id, sequence_length))
+        texts = (text for text, _ in train)
+        vocabulary = build_vocabulary(texts, maximum_length, pattern, **options)
+        return cls(vocabulary, labels, maximum_length)
 
     def columns(self, texts):
         """Convert a list of `Text` or `MultiLabelText` to `Columns` for `ka.data.batches`.
@@ -113,22 +166,6 @@ class TextPreprocessor(TokenizerOwner):
         rows = list(number_errors("Text", [text for text, _ in texts], self.ids))
         return Columns(self.as_columns(rows), labels, lengths=list(map(len, rows)))
 
-    def split(self, text):
-        """Return the tokens of a string that the model reads, a list of str.
-
-        Raise a ValueError if the string has no tokens.
-        """
-        return self.tokenizer.split(text, self.maximum_length)
-
-    def is_cut(self, text):
-        """Return whether a string is longer than the model reads."""
-        return self.maximum_length is not None and self.tokenizer.count(text) > self.maximum_length
-
-    def ids(self, text, most=None):
-        """Return the int32 ids (T,) of a string, cut to `most` tokens and to the model's limit."""
-        limits = [n for n in (most, self.maximum_length) if n is not None]
-        return self.tokenizer.encode_text(text, min(limits, default=None))
-
     def names(self, logits):
         """Return the most probable class of each example, a list of str.
 
@@ -137,11 +174,7 @@ class TextPreprocessor(TokenizerOwner):
         return [self.labels.names[i] for i in np.argmax(np.asarray(logits), axis=-1)]
 
     def config(self):
-        config = {**super().config(), "labels": LABELS}
-        if self.reads_words:
-            longer = "the first maximum_length words"
-            config |= {"maximum_length": self.maximum_length, "longer_texts": longer}
-        return config
+        return super().config() | {"labels": LABELS}
 
     def parts(self):
         return {LABELS: self.labels, **super().parts()}
@@ -149,7 +182,5 @@ class TextPreprocessor(TokenizerOwner):
     @classmethod
     def load(cls, folder):
         """Load a preprocessor from the files that `save` wrote into `folder`."""
-        config, tokenizer = cls.load_tokenizer(folder)
-        words = isinstance(tokenizer, Vocabulary)
-        length = config.whole("maximum_length", most=MOST_TOKENS) if words else None
+        config, tokenizer, length = cls.load_reader(folder)
         return cls(tokenizer, Labels.load(config.file("labels")), length)
