@@ -323,6 +323,9 @@ CASES = {
         lambda: WithMask(ka.blocks.ConditionalRandomField(["O", "B-x", "I-x"])),
         ("B T 3", "bool B T"),
     ),
+    "ContrastiveLogits": Case(
+        lambda: ka.blocks.ContrastiveLogits(0.5, dimensions=[D, 2]), (f"B {D}", f"4 {D}")
+    ),
     "SpanLogits": Case(lambda: ka.blocks.SpanLogits(no_answer=True), ("B T 2", "int2 B T")),
     "ParserState": Case(lambda: ka.blocks.ParserState(5, 4), ("int13 B T", f"B S {D}")),
     "AllowedLogits": Case(lambda: ka.blocks.AllowedLogits(), ("B T 6", "int2 B T 6")),
@@ -744,6 +747,7 @@ NOT_QUANTIZED = {
         "FirstOf",
         "PathDropout",
         "ConditionalRandomField",
+        "ContrastiveLogits",
         "SpanLogits",
         "AllowedLogits",
         "ParserState",

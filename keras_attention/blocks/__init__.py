@@ -5,6 +5,7 @@ from keras_attention.blocks.attention_pooling import AttentionPooling
 from keras_attention.blocks.biaffine import Biaffine
 from keras_attention.blocks.box_head import BoxHead
 from keras_attention.blocks.conditional_random_field import ConditionalRandomField
+from keras_attention.blocks.contrastive_logits import ContrastiveLogits
 from keras_attention.blocks.convolution_module import ConvolutionModule
 from keras_attention.blocks.convolution_subsampling import ConvolutionSubsampling, FrameConvolutions
 from keras_attention.blocks.decoder import DecoderBlock
@@ -48,6 +49,7 @@ __all__ = [
     "CharacterEmbedding",
     "ConditionalRandomField",
     "ConformerBlock",
+    "ContrastiveLogits",
     "ConvolutionModule",
     "ConvolutionStem",
     "ConvolutionSubsampling",

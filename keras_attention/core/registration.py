@@ -37,9 +37,10 @@ CLASSES = {
     """.split(),
     "blocks": """
         AllowedLogits AttentionPooling Biaffine BoxHead CharacterEmbedding ConditionalRandomField
-        ConformerBlock ConvolutionModule ConvolutionStem ConvolutionSubsampling DecoderBlock
-        DeepNorm EncoderBlock FeedForward FilterAugment FirstOf FixedLength FrameConvolutions
-        GreedyCTCDecoder LayerScale LengthMask LogMelSpectrogram MacaronBlock MixtureOfExperts
+        ConformerBlock ContrastiveLogits ConvolutionModule ConvolutionStem ConvolutionSubsampling
+        DecoderBlock DeepNorm EncoderBlock FeedForward FilterAugment FirstOf FixedLength
+        FrameConvolutions GreedyCTCDecoder LayerScale LengthMask LogMelSpectrogram MacaronBlock
+        MixtureOfExperts
         ObjectQueries ParallelBlock ParserState PatchEmbedding PathDropout Pooling PositionEmbedding
         PositionsInDocuments PostNorm PreNorm PrefixTokens RMSNormalization ReZero Repeat ResiDual
         ResidualWeight SandwichNorm Scan SegmentEmbedding SpanLogits SpecAugment TokenDropout
@@ -54,9 +55,9 @@ CLASSES = {
     """.split(),
     "training": """
         AdamW BoxAveragePrecision CRFLoss CTCAttention CTCTranscriptAccuracy ClassF1 ConstantForcing
-        DecoderAccuracy DecoderSequenceAccuracy DependencyCrossentropy EntityF1 EntityPrecision
-        EntityRecall ExponentialForcing HungarianLoss InverseSigmoidForcing JointModel
-        LabeledAttachment LayerwiseAdamW LinearForcing MacroF1 MaskedCTC MaskedPerplexity
+        ContrastiveAccuracy DecoderAccuracy DecoderSequenceAccuracy DependencyCrossentropy EntityF1
+        EntityPrecision EntityRecall ExponentialForcing HungarianLoss InfoNCE InverseSigmoidForcing
+        JointModel LabeledAttachment LayerwiseAdamW LinearForcing MacroF1 MaskedCTC MaskedPerplexity
         MaskedSequenceAccuracy MaskedSparseCategoricalAccuracy
         MaskedSparseCategoricalCrossentropy MultiLabelCrossentropy Noam SpanCrossentropy SpanF1
         TwoPasses UnlabeledAttachment

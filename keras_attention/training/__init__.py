@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from keras_attention.training.answer_spans import SpanCrossentropy, SpanF1
     from keras_attention.training.box_overlap import compute_overlaps
     from keras_attention.training.chunked_logits import ChunkedLogits
+    from keras_attention.training.contrastive import ContrastiveAccuracy, InfoNCE
     from keras_attention.training.crf import CRFLoss
     from keras_attention.training.ctc import CTCTranscriptAccuracy, MaskedCTC
     from keras_attention.training.ctc_attention import (
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     )
     from keras_attention.training.scores.entity_f1 import EntityF1, EntityPrecision, EntityRecall
     from keras_attention.training.scores.label_sets import find_label_thresholds, score_label_sets
+    from keras_attention.training.scores.retrieval import score_retrieval
     from keras_attention.training.scores.texts import (
         compute_character_error_rate,
         compute_word_error_rate,
@@ -81,6 +83,7 @@ _MODULES = {
         "answer_spans": "SpanCrossentropy SpanF1",
         "box_overlap": "compute_overlaps",
         "chunked_logits": "ChunkedLogits",
+        "contrastive": "ContrastiveAccuracy InfoNCE",
         "crf": "CRFLoss",
         "ctc": "CTCTranscriptAccuracy MaskedCTC",
         "ctc_attention": "CTCAttention DecoderAccuracy DecoderSequenceAccuracy",
@@ -105,6 +108,7 @@ _MODULES = {
         "scores.diversity": "compute_distinct compute_repetition score_diversity",
         "scores.entity_f1": "EntityF1 EntityPrecision EntityRecall",
         "scores.label_sets": "find_label_thresholds score_label_sets",
+        "scores.retrieval": "score_retrieval",
         "scores.texts": "compute_character_error_rate compute_word_error_rate score_translations",
         "two_passes": "TwoPasses with_two_passes",
     }.items()

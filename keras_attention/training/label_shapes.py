@@ -63,6 +63,33 @@ def match_rows(name, labels, predictions):
     return labels
 
 
+def match_numbers(name, numbers, logits):
+    """Split the numbers of texts (B, 1 + K) in a batch of B pairs: return queries and documents.
+
+    Queries are (B,). Documents are (K · B,): the first of each row, then the second of each row,
+    and so on. The logits are (B, K · B) or (B, P, K · B). For any other shape a ValueError is
+    raised that names `name`, the loss or metric. Sizes that are unknown while TensorFlow traces are
+    compared when the graph runs.
+    """
+    refuse_ragged(name, numbers)
+    shape, expected = shape_of(numbers), shape_of(logits)
+    fits = len(shape) == 2 and shape[1] != 1 and len(expected) in (2, 3)
+    fits = fits and _agree(shape[:1], expected[:1])
+    if fits and None not in (*shape, expected[-1]):
+        fits = expected[-1] == shape[0] * (shape[1] - 1)
+    if not fits:
+        raise ValueError(
+            f"{name}: labels of shape {shape} for predictions of shape {expected}: expected the"
+            " numbers of texts (B, 1 + K) and logits (B, K · B) or (B, P, K · B)."
+        )
+    numbers, logits = ops.convert_to_tensor(numbers), ops.convert_to_tensor(logits)
+    if len(expected) == 3:
+        logits = logits[:, 0]
+    queries = _check_when_run(numbers[:, 0], (None,), logits[:, 0])
+    documents = ops.reshape(ops.transpose(numbers[:, 1:]), (-1,))
+    return queries, _check_when_run(documents, (None,), logits[0])
+
+
 def check_objects(name, y_true, y_pred):
     """Raise a ValueError unless labels are (B, M), boxes (B, M, 4) and logits (B, Q, C).
 

@@ -239,6 +239,25 @@ def test_unknown_sizes_of_independent_labels():
             loss(wrong, logits)
 
 
+@pytest.mark.parametrize("shape", [(B,), (B, 1)], ids=str)
+def test_weights_of_pairs(shape):
+    numbers = np.stack([np.arange(B), np.arange(B, 2 * B)], axis=1)
+    logits = random.normal(size=(B, B)).astype("float32")
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, shape).astype("float32")
+    sides = [cross_entropies(np.arange(B), x) for x in (logits, logits.T)]
+    expected = (np.mean(sides, axis=0) * weights.reshape(-1)).mean()
+    for same in (numbers, numbers.astype("float32"), numbers.tolist()):
+        loss = training.InfoNCE()(same, logits, weights)
+        np.testing.assert_allclose(float(loss), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(), (B,), (B, 1), (1, 2), (B, 3), (B, 2, 1)], ids=str)
+def test_pairs_of_other_shapes_are_refused(shape):
+    for compute in (training.InfoNCE(), measure(training.ContrastiveAccuracy)):
+        with pytest.raises(ValueError, match="labels of shape .* for predictions of shape"):
+            compute(np.ones(shape, "int32"), np.zeros((B, B), "float32"))
+
+
 HEADS = np.array([[2, 0, 2, -1], [0, 1, -1, -1]])
 RELATIONS = np.array([[1, 0, 2, -1], [0, 2, -1, -1]])
 TREES = {"arc_scores": HEADS, "label_scores": RELATIONS}
