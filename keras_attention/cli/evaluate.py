@@ -6,6 +6,8 @@ import json
 import pathlib
 import sys
 
+import numpy as np
+
 from keras_attention.cli.printing import say, show_table
 from keras_attention.cli.show import show, show_classes, shows_blocks
 from keras_attention.cli.sources import Source
@@ -229,7 +231,9 @@ def add_context(task, questions, path):
 
 
 def as_plain(answer):
-    """Convert named tuples in nested lists to dicts, for JSON."""
+    """Convert named tuples in nested lists to dicts, and arrays to lists, for JSON."""
+    if isinstance(answer, np.ndarray):
+        return answer.tolist()
     if isinstance(answer, tuple) and type(answer) is not tuple:
         return {name: as_plain(value) for name, value in answer._asdict().items()}
     return [as_plain(value) for value in answer] if isinstance(answer, list) else answer

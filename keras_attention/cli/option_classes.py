@@ -22,12 +22,13 @@ from keras_attention.cli.options import (
     make_number,
     read_freeze,
     read_names,
+    read_sizes,
 )
 from keras_attention.tasks import recipes
 from keras_attention.tasks.recipes.recipe import LONGEST
 
 # Functions that convert the values of options with types that typer does not support.
-READERS = {"freeze": read_freeze, "lora_targets": read_names}
+READERS = {"dimensions": read_sizes, "freeze": read_freeze, "lora_targets": read_names}
 DEVICES = "Training on several devices"  # title of a panel of `train --help`
 
 

@@ -54,6 +54,16 @@ def read_names(value):
     return names
 
 
+def read_sizes(value):
+    """Convert the value of `--dimensions`, such as `128,64`, to a list of int, or None."""
+    if value is None:
+        return None
+    sizes = [size.strip() for size in value.split(",")]
+    if not all(size.isdecimal() and 0 < int(size) <= 1 << 16 for size in sizes):
+        raise typer.BadParameter(f"{value!r}: expected whole numbers separated by commas.")
+    return [int(size) for size in sizes]
+
+
 def find_file(path):
     """Return a path, or raise an error if it does not exist, before the slow import of Keras.
 

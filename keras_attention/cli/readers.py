@@ -146,6 +146,15 @@ def read_pairs(source):
             return read_texts(source, data.from_pair_files, "source", "target")
         dialogues = data.from_dialogue_files(**source.files, **source.reading)
         return data.pair_dialogues(dialogues, source.turns or TURNS)
+    return read_aligned(source, data.from_pair_files)
+
+
+def read_aligned(source, read):
+    """Read aligned files, whose suffixes are `source.languages`, by calling `read`.
+
+    `source` is a `Source`, the paths of the files and the user's options. `read` is a function such
+    as `ka.data.from_pair_files`.
+    """
     languages = source.languages.split("-")
     if len(languages) != 2 or not all(languages):
         raise ValueError(
@@ -156,7 +165,20 @@ def read_pairs(source):
         part: tuple(add_language(path, language) for language in languages)
         for part, path in source.files.items()
     }
-    return data.from_pair_files(**aligned, **source.reading)
+    return read(**aligned, **source.reading)
+
+
+def describe_matches(source):
+    if source.languages is not None:
+        return "aligned files", ("languages", "encoding", "on_error")
+    return "texts with matching texts", TEXT_OPTIONS
+
+
+def read_matches(source):
+    read = data.from_matching_files
+    if source.languages is not None:
+        return read_aligned(source, read)
+    return read_texts(source, read, "text", "match")
 
 
 def add_language(path, language):
@@ -304,5 +326,6 @@ READERS = {
     "text_classifier": Reader(
         lambda source: read_by_name(source, "text_classifier"), describe=describe_by_name
     ),
+    "text_embedder": Reader(read_matches, describe=describe_matches),
     "vision_transformer": IMAGES,
 }

@@ -101,6 +101,11 @@ def _show_labels(task, inputs, *, top=None):
     show_table(("label", "probability", "text"), rows)
 
 
+def _show_vectors(task, inputs, **options):
+    for vector in task.predict(inputs, **options):
+        say(" ".join(f"{x:.6f}" for x in vector))
+
+
 def _show_objects(task, inputs, **options):
     answers = task.predict(inputs, **options)
     for path, objects in _separate(zip(inputs, answers, strict=True)):
@@ -146,6 +151,7 @@ BY_TASK = {
     "speech_recognizer": _show_text,
     "speech_to_text": _show_text,
     "text_classifier": _show_labels,
+    "text_embedder": _show_vectors,
     "vision_transformer": _show_classes,
 }
 BLOCKS = (

@@ -28,6 +28,7 @@ from keras_attention.data.preprocessors.speech_prompt import SpeechPrompt
 from keras_attention.data.preprocessors.speech_text import SpeechTextPreprocessor
 from keras_attention.data.preprocessors.tagger import TaggerPreprocessor
 from keras_attention.data.preprocessors.text import TextPreprocessor
+from keras_attention.data.preprocessors.text_pairs import TextPairPreprocessor
 from keras_attention.data.readers.boxed_images import BoxedImage
 from keras_attention.data.readers.bracketed_trees import (
     ConstituencyTree,
@@ -61,6 +62,11 @@ from keras_attention.data.readers.dialogues import (
 )
 from keras_attention.data.readers.image_folders import from_image_folder, read_image
 from keras_attention.data.readers.images import ImageSplit, image_augmentation
+from keras_attention.data.readers.matching_texts import (
+    MatchingTexts,
+    from_matching_files,
+    read_matching_texts,
+)
 from keras_attention.data.readers.multi_label_texts import (
     MultiLabelText,
     from_multi_label_files,
@@ -112,10 +118,11 @@ __all__ = [
     "Labels",
     "MaskedLMPreprocessor",
     "MaskedWindows",
+    "MatchingTexts",
     "MultiLabelText",
     "Pair",
-    "Pixels",
     "PixelLevelsPreprocessor",
+    "Pixels",
     "PretrainedTokenizer",
     "Question",
     "QuestionPreprocessor",
@@ -132,6 +139,7 @@ __all__ = [
     "Subwords",
     "TaggerPreprocessor",
     "Text",
+    "TextPairPreprocessor",
     "TextPreprocessor",
     "TextWindows",
     "Vocabulary",
@@ -155,6 +163,7 @@ __all__ = [
     "from_conllu_trees",
     "from_dialogue_files",
     "from_image_folder",
+    "from_matching_files",
     "from_multi_label_files",
     "from_pair_files",
     "from_plain_text",
@@ -178,6 +187,7 @@ __all__ = [
     "read_dialogues",
     "read_features",
     "read_image",
+    "read_matching_texts",
     "read_multi_label_texts",
     "read_pairs",
     "read_questions",

@@ -32,6 +32,7 @@ def batches(
     | preprocessor | examples |
     | --- | --- |
     | `TextPreprocessor` | `Text`, `MultiLabelText` |
+    | `TextPairPreprocessor` | `MatchingTexts` |
     | `TaggerPreprocessor` | `Sentence`, `DependencyTree`, `ConstituencyTree` |
     | `SequencePreprocessor` | `Pair` |
     | `QuestionPreprocessor` | (`QuestionWindow`, (first, last) token of its answer) |

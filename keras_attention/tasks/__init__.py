@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from keras_attention.tasks.speech_to_text import SpeechToText
     from keras_attention.tasks.task import Task
     from keras_attention.tasks.text_classifier import TextClassifier
+    from keras_attention.tasks.text_embedder import FoundText, TextEmbedder
     from keras_attention.tasks.writing import Writing
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "ConstituencyParser",
     "DependencyParser",
     "FoundObject",
+    "FoundText",
     "ImageClassifier",
     "ImageGenerator",
     "ImageToText",
@@ -46,6 +48,7 @@ __all__ = [
     "SpeechToText",
     "Task",
     "TextClassifier",
+    "TextEmbedder",
     "Writing",
     "from_preset",
     "list_presets",
@@ -56,6 +59,7 @@ _MODULES = {
     "ConstituencyParser": "constituency_parser",
     "DependencyParser": "dependency_parser",
     "FoundObject": "object_detector",
+    "FoundText": "text_embedder",
     "ImageClassifier": "image_classifier",
     "ImageGenerator": "image_generator",
     "ImageToText": "image_to_text",
@@ -69,6 +73,7 @@ _MODULES = {
     "SpeechToText": "speech_to_text",
     "Task": "task",
     "TextClassifier": "text_classifier",
+    "TextEmbedder": "text_embedder",
     "Writing": "writing",
     "from_preset": "opening",
     "list_presets": "presets",

@@ -17,6 +17,7 @@ from keras_attention.pretrained.preprocessor_config import (
     read_image_processing,
     read_sound_processing,
 )
+from keras_attention.pretrained.sentence_transformers import read_pooling
 from keras_attention.pretrained.settings import read_settings
 from keras_attention.tasks import recipes
 from keras_attention.tasks.registry import get_builder
@@ -28,6 +29,7 @@ PREPROCESSORS = {
     "multi_label_classifier": data.TextPreprocessor,
 }
 LONGEST_ROW, LONGEST_QUESTION = 384, 64  # tokens, as in Devlin et al. (2019) for SQuAD
+MEAN = "mean"  # pooling of a checkpoint without Sentence Transformers' files
 NAMELESS = ("LABEL_0", "LABEL_1")  # labels of a new head, which `fit` replaces by those in the data
 TASK_NAMES = {"encoder_decoder": "seq2seq_transformer"}  # builder -> task, where the names differ
 LENGTH = 128  # default maximum number of tokens for training or generation
@@ -45,6 +47,8 @@ def find_task(preset):
     builder, _ = _read_builder(folder)
     if builder == "text_classifier" and _has_label_sets(folder):
         builder = "multi_label_classifier"
+    if builder == "text_encoder" and read_pooling(folder):
+        builder = "text_embedder"
     builder = TASK_NAMES.get(builder, builder)
     if builder in OPENERS:
         return builder
@@ -57,7 +61,7 @@ def find_task(preset):
     raise ValueError(
         f"{preset} has no head that labels text or tokens, or marks answers. Open it with "
         "from_preset of ka.tasks.TextClassifier, SequenceLabeler or QuestionAnswerer, which adds a "
-        "new head to train, or with ka.pretrained.load."
+        "new head to train, of ka.tasks.TextEmbedder, or with ka.pretrained.load."
     )
 
 
@@ -121,6 +125,15 @@ def _open_labels(folder, task_class, builder, file_builder, positions, *, poolin
     longest = positions if builder == "sequence_labeler" else None
     tokenizer = pretrained.tokenizer(folder, max_length=longest)
     return task_class(model, PREPROCESSORS[builder](tokenizer, names), builder=builder)
+
+
+def _open_vectors(folder, task_class, builder, file_builder, positions, *, pooling="auto"):
+    """Open a `TextEmbedder`. A checkpoint that only computes vectors of tokens gets a pooling."""
+    if pooling == "auto" and not read_pooling(folder):
+        pooling = MEAN
+    model = pretrained.load(folder, task="text_encoder", pooling=pooling)
+    preprocessor = data.TextPairPreprocessor(pretrained.tokenizer(folder))
+    return task_class(model, preprocessor, builder=builder)
 
 
 def _has_label_sets(folder):
@@ -296,6 +309,7 @@ OPENERS = {
         ("language", "task", "max_length", "beam", "length_penalty"),
     ),
     "text_classifier": (LABELS, _open_labels, ("pooling",)),
+    "text_embedder": (LABELS, _open_vectors, ("pooling",)),
     "vision_transformer": (("vision_transformer", "image_encoder"), _open_pictures, ()),
 }
 

@@ -22,11 +22,16 @@ TASKS = {
     "speech_recognizer": "speech_recognizer.SpeechRecognizer",
     "speech_to_text": "speech_to_text.SpeechToText",
     "text_classifier": "text_classifier.TextClassifier",
+    "text_embedder": "text_embedder.TextEmbedder",
     "vision_transformer": "image_classifier.ImageClassifier",
     # This must follow `vision_transformer`, because `find_task_by_examples` returns the first.
     "image_generator": "image_generator.ImageGenerator",
 }
-MADE_BY = {"image_generator": "causal_language_model", "multi_label_classifier": "text_classifier"}
+MADE_BY = {
+    "image_generator": "causal_language_model",
+    "multi_label_classifier": "text_classifier",
+    "text_embedder": "text_encoder",
+}
 
 
 def get_task_class(builder):

@@ -112,6 +112,8 @@ class Task(TaskInterface):
                   `max_length`, `beam` and `length_penalty`.
                 - `TextClassifier`, `MultiLabelClassifier`: `pooling`, how a new head pools the
                   token vectors. Hugging Face's classifiers use `"first"`, the first vector.
+                - `TextEmbedder`: `pooling`, how the vectors of the tokens become one. The default
+                  is that of Sentence Transformers' files, or else `"mean"`.
         """
         return open_preset(cls, preset, file, options)
 

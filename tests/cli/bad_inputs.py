@@ -291,6 +291,8 @@ DATA = [
     ("text_classifier", "texts.jsonl", HEADS),
     ("multi_label_classifier", "label_sets.csv", HEADS),
     ("multi_label_classifier", "label_sets.jsonl", HEADS),
+    ("text_embedder", "matches.csv", HEADS),
+    ("text_embedder", "matches.jsonl", HEADS),
     ("question_answerer", "questions.json", HEADS),
     ("question_answerer", "questions.jsonl", HEADS),
     ("object_detector", "boxes.json", (*HEADS, "--image-size", 32)),
@@ -395,6 +397,9 @@ def write_good(folder):
     write(folder / "label_sets.csv", lines)
     lines = [json.dumps({"text": text, "labels": labels}) for text, labels in sets]
     write(folder / "label_sets.jsonl", lines)
+    write(folder / "matches.csv", ["text,match", *(f"{label},{text}" for text, label in texts)])
+    matches = [{"text": label, "match": text, "negative": f"no {text}"} for text, label in texts]
+    write(folder / "matches.jsonl", [json.dumps(one) for one in matches])
     pairs = []
     for _ in range(40):
         source = [draw.choice(sorted(numbers)) for _ in range(draw.randrange(1, 4))]

@@ -29,6 +29,7 @@ READERS = {
     ),
     "labels": (ka.data.from_multi_label_files, "a.csv", "text,labels\nx,a\n,a\n1,2,3\ny,b\n"),
     "pairs": (ka.data.from_pair_files, "a.tsv", "source\ttarget\na\tb\n\tc\nd\t\ne\tf\n"),
+    "matches": (ka.data.from_matching_files, "a.tsv", "text\tmatch\na\tb\n\tc\nd\t\ne\tf\n"),
     "conll": (ka.data.from_conll, "a.conll", "a\tX\n\nb\n\nc\tX\nd\tX\ty\n\ne\tX\n"),
     "conllu": (
         ka.data.from_conllu,

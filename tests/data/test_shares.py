@@ -27,6 +27,13 @@ def several_labels(**options):
     return ka.data.batches(examples, preprocessor, 4, edges=(2,), **options)
 
 
+def matches(**options):
+    texts = ["a b c d"[: 2 * n - 1] for n in (1, 4, 3, 2) * 5]
+    examples = [ka.data.MatchingTexts(text, text[::-1]) for text in texts]
+    preprocessor = ka.data.TextPairPreprocessor.build(examples)
+    return ka.data.batches(examples, preprocessor, 4, edges=(2,), **options)
+
+
 def sentences(**options):
     examples = [ka.data.Sentence(("a",) * n, ("X",) * n) for n in (1, 7, 2, 5, 3) * 5]
     preprocessor = ka.data.TaggerPreprocessor.build(examples)
@@ -134,6 +141,7 @@ def hidden(shuffle=False, **options):
 BATCHES = {
     "text": texts,
     "multi_label": several_labels,
+    "matching": matches,
     "tagging": sentences,
     "dependency": dependencies,
     "constituency": constituents,

@@ -191,6 +191,7 @@ RIGHT["image_to_sequence"] = RIGHT["seq2seq_transformer"] | {
     "channels": 1,
     "resizing": {"interpolation": "bilinear", "size": None},
 }
+RIGHT["text_embedder"] = {"temperature": 0.05, "dimensions": [16, 8]}
 RIGHT["question_answerer"] = {"no_answer": True, "threshold": 0.5}
 RIGHT["seq2seq_recurrent"] = RIGHT["seq2seq_transformer"]
 

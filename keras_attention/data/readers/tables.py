@@ -84,7 +84,7 @@ SUFFIXES = (*SEPARATORS, ".jsonl")
 def read_columns(
     path, columns, encoding="utf-8", separator=None, parameters=PARAMETERS, *, problems=None
 ):
-    """Read two columns of a table, and return a list with a tuple of two str for each row.
+    """Read columns of a table, and return a list with a tuple of str for each row.
 
     - `.csv`: fields may be quoted and may contain line breaks.
     - `.tsv`: without quoting. Quotation marks are part of the text.
@@ -96,18 +96,19 @@ def read_columns(
 
     Args:
         path: path of the file.
-        columns: two str, which are compared with the column names in the first row, or with the
-            keys, ignoring case. Or two ints, the indices of columns, starting at 0, in a file
+        columns: two or more str, which are compared with the column names in the first row, or with
+            the keys, ignoring case. Or ints, the indices of columns, starting at 0, in a file
             without column names.
         encoding: str, the name of the encoding in Python.
-        separator: str, the separator of several values in the second column. None if it has one
-            value.
-        parameters: two str, the names of the arguments that an error about a missing column
-            mentions.
+        separator: str, the separator of several values in the second of two columns. None if it has
+            one value.
+        parameters: a str for each column, the names of the arguments that an error about a missing
+            column mentions.
         problems: `Problems`, which notes broken lines and empty fields with file and line number.
     """
-    if len(columns) != 2 or type(columns[0]) is not type(columns[1]):
-        raise ValueError(f"columns={columns!r}: expected two names, or two numbers.")
+    if len(columns) != len(parameters) or len({type(column) for column in columns}) != 1:
+        count = "two" if len(parameters) == 2 else len(parameters)
+        raise ValueError(f"columns={columns!r}: expected {count} names, or {count} numbers.")
     suffix = find_suffix(path)
     if suffix is None:
         raise name_error(path, "columns")
@@ -245,6 +246,22 @@ def find_name(column, names):
     return alike[0] if len(alike) == 1 else None
 
 
+def has_column(path, column, encoding="utf-8"):
+    """Return whether the first row of a table names `column`, or the first object has this key.
+
+    `path` is a file of a format that `read_columns` reads.
+    """
+    suffix = find_suffix(path)
+    if suffix != ".jsonl":
+        _, names = next(read_rows(path, SEPARATORS[suffix], encoding), (1, []))
+        return find_name(column, names) is not None
+    first = next((line for _, line in read_lines(path, encoding) if line.strip()), "{}")
+    try:
+        return find_name(column, list(dict(parse_json(first)))) is not None
+    except (TypeError, ValueError):  # `read_columns` reports it
+        return False
+
+
 def check_once(name, names, error):
     """Raise a ValueError if the column `name` occurs more than once in `names`.
 
@@ -261,10 +278,11 @@ def _of_object(content, columns, error, separator, parameters):
         if name is None:
             raise _missing_name(error, column, content, parameter)
         values.append(content[name])
-    _check_value(columns[0], values[0], error)
+    for column, value in zip(columns, values if separator is None else values[:1], strict=False):
+        _check_value(column, value, error)
     if separator is None:
-        _check_value(columns[1], values[1], error)
-    elif not isinstance(values[1], list):
+        return _strip_values(columns, values, error, separator)
+    if not isinstance(values[1], list):
         raise error(f"{columns[1]!r} is {quote_value(values[1])}: expected a list of strings")
     else:
         _check_list(columns[1], values[1], error)
@@ -288,13 +306,13 @@ def _check_value(name, value, error, verb="is", expected="a string"):
 
 
 def _strip_values(columns, values, error, separator):
-    """Remove spaces around two values, and split the second at `separator` if that is not None.
+    """Remove spaces around values, and split the second at `separator` if that is not None.
 
     `columns` are their names, for error messages. `error` is a function from a message to an error.
     """
-    first, second = values
     if separator is None:
-        return _strip(columns[0], first, error), _strip(columns[1], second, error)
+        return tuple(_strip(*pair, error) for pair in zip(columns, values, strict=True))
+    first, second = values
     if not isinstance(second, list):
         second = _split(columns[1], str(second).strip(), error, separator)
     parts = tuple(_strip(columns[1], part, error) for part in second)

@@ -58,8 +58,8 @@ class LabelData(Data):
 
 
 @dataclasses.dataclass(frozen=True)
-class TextData(LabelData):
-    """Hyperparameters for labeled text: arguments of `ka.data.TextPreprocessor.build`.
+class VocabularyData(Data):
+    """Hyperparameters for whole texts: arguments of `build` of their preprocessors.
 
     `max_length` is the maximum number of words in a text.
     """
@@ -68,6 +68,25 @@ class TextData(LabelData):
     max_size: int | None = settled(None)
     lowercase: bool = settled(True)
     max_length: int = length_option(256)
+
+
+@dataclasses.dataclass(frozen=True)
+class TextData(VocabularyData, LabelData):
+    """Hyperparameters for labeled text."""
+
+
+@dataclasses.dataclass(frozen=True)
+class VectorData(Data):
+    """Hyperparameters for vectors of texts. `dimensions` are the sizes of shorter vectors."""
+
+    dimensions: tuple | None = option(
+        None, "Vectors: sizes that also work as shorter vectors, such as 128,64."
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class MatchingData(VocabularyData, VectorData):
+    """All hyperparameters for texts with matching texts."""
 
 
 @dataclasses.dataclass(frozen=True)

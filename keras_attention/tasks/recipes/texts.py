@@ -3,10 +3,12 @@
 from keras_attention.tasks.recipes.encoders import ConformerOfSize, RecurrentOfSize
 from keras_attention.tasks.recipes.kinds import (
     LabelData,
+    MatchingData,
     QuestionData,
     SentenceData,
     TaggedData,
     TextData,
+    VectorData,
 )
 from keras_attention.tasks.recipes.recipe import Recipe, fine_tune, size
 
@@ -25,6 +27,18 @@ RECIPES = {
         jit_compile=False,
     ),
     "text_classifier/pretrained": fine_tune(3, 32, 1e-4, LabelData()),
+    "text_embedder": Recipe(
+        model=size(2, 4, 128, 256)
+        | dict(dropout=0.1, embedding=dict(token_dropout=0.1), pooling="mean"),
+        epochs=12,
+        fewest_steps=1000,
+        batch_size=64,
+        learning_rate=1e-3,
+        label_smoothing=0.0,
+        data=MatchingData(),
+        jit_compile=False,  # as for text_classifier
+    ),
+    "text_embedder/pretrained": fine_tune(2, 64, 3e-5, VectorData()),
     # With this one wide layer, macro-F1 on the development split of GoEmotions is 0.501. With two
     # layers of width 128 it is 0.483.
     "multi_label_classifier": Recipe(
