@@ -103,18 +103,20 @@ class Expressions:
 
     def either(self, parts):
         """Return the expression for texts that at least one of the expressions `parts` matches."""
-        found, mask = set(), 0
+        choices, mask = set(), 0
         for part in parts:
             key = self._keys[part]
-            found.update(key[1] if key[0] == "either" else (part,))
-        for part in list(found):
+            choices.update(key[1] if key[0] == "either" else (part,))
+        for part in list(choices):
             if self._keys[part][0] == "bytes":
                 mask |= self._keys[part][1]
-                found.remove(part)
-        found = (found | {self.one_of_bytes(mask)}) - {NOTHING}
-        if len(found) < 2:
-            return found.pop() if found else NOTHING
-        return self._number(("either", frozenset(found)), any(self._has_empty[x] for x in found))
+                choices.remove(part)
+        choices = (choices | {self.one_of_bytes(mask)}) - {NOTHING}
+        if len(choices) < 2:
+            return choices.pop() if choices else NOTHING
+        return self._number(
+            ("either", frozenset(choices)), any(self._has_empty[x] for x in choices)
+        )
 
     def both(self, first, second):
         """Return the expression for texts that both expressions match."""
@@ -152,8 +154,8 @@ class Expressions:
             result = self.both(*(self._derive(part, byte, memory) for part in parts[0]))
         elif kind == "repeat":
             part, least, most = parts
-            rest = self.repeat(part, max(least - 1, 0), None if most is None else most - 1)
-            result = self._join(self._derive(part, byte, memory), rest)
+            remaining = self.repeat(part, max(least - 1, 0), None if most is None else most - 1)
+            result = self._join(self._derive(part, byte, memory), remaining)
         else:
             result = NOTHING
         memory[expression] = result
@@ -212,13 +214,13 @@ def _split_range(low, high):
         return [((low[0], high[0]),)]
     least, most = b"\x80" * (len(low) - 1), b"\xbf" * (len(low) - 1)
     if low[0] == high[0]:
-        return [((low[0], low[0]), *rest) for rest in _split_range(low[1:], high[1:])]
+        return [((low[0], low[0]), *tail) for tail in _split_range(low[1:], high[1:])]
     first, last, pieces = low[0], high[0], []
     if low[1:] != least:
-        pieces += [((first, first), *rest) for rest in _split_range(low[1:], most)]
+        pieces += [((first, first), *tail) for tail in _split_range(low[1:], most)]
         first += 1
     if high[1:] != most:
-        pieces += [((last, last), *rest) for rest in _split_range(least, high[1:])]
+        pieces += [((last, last), *tail) for tail in _split_range(least, high[1:])]
         last -= 1
     if first <= last:
         pieces.append(((first, last), *((0x80, 0xBF) for _ in least)))
@@ -226,16 +228,16 @@ def _split_range(low, high):
 
 
 def _minimize(table, accepting, byte_classes):
-    """Return the `Automaton` in which equivalent states are one (Moore, 1956).
+    """Join equivalent states, and return an `Automaton` (Moore, 1956).
 
-    States are compared by random sums of what follows, which takes less time than comparing rows.
+    States are compared by random sums of their next states. Comparing rows would take longer.
     """
     random = np.random.default_rng(0)
     factors = random.integers(1 << 63, size=table.shape[1], dtype="uint64") * 2 + 1
     names = random.integers(1 << 63, size=len(table) + 1, dtype="uint64")
     blocks, number = accepting.astype("int64"), 0
-    while (found := blocks.max() + 1) > number:
-        number = found
+    while (count := blocks.max() + 1) > number:
+        number = count
         sums = names[blocks] * np.uint64(3) + names[blocks[table]] @ factors
         blocks = np.unique(sums, return_inverse=True)[1].reshape(-1)
     rows, accept = blocks[table], accepting
@@ -246,5 +248,7 @@ def _minimize(table, accepting, byte_classes):
     order = np.argsort(np.argsort(first))  # the first state of each block, in order: DEAD, START
     if blocks[DEAD] == blocks[START]:  # nothing matches
         return Automaton(table[:2] * 0, accepting[:2], byte_classes)
-    kept = np.sort(first)
-    return Automaton(order[blocks][table[kept]].astype("int32"), accepting[kept], byte_classes)
+    first_states = np.sort(first)
+    return Automaton(
+        order[blocks][table[first_states]].astype("int32"), accepting[first_states], byte_classes
+    )

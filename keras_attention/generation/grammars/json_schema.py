@@ -83,7 +83,7 @@ class JSONSchema(Grammar):
         try:
             schema = json.loads(self.schema)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"the schema is no JSON ({error}). Pass a dict.") from error
+            raise ValueError(f"the schema is not JSON ({error}). Pass a dict.") from error
         return _Reader(schema, expressions, self.max_depth, self.separators).read(schema, "#")
 
 
@@ -111,14 +111,14 @@ class _Reader:
             ("enum", self.read_constants),
         ):
             if name in keywords:
-                others = {"type"} if read == self.read_constants else set()
-                _check_keywords(keywords - {name} - others, (), path, f"beside {name}")
+                also = {"type"} if read == self.read_constants else set()
+                _check_keywords(keywords - {name} - also, (), path, f"beside {name}")
                 return read(schema, path, inside)
         if "type" not in schema:
             raise _error(path, "the schema has no type", "Add a type, enum, const, anyOf or $ref")
         types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         if wrong := [name for name in types if name not in KEYWORDS]:
-            raise _error(path, f"{wrong[0]!r} is no type", f"Use {', '.join(KEYWORDS)}")
+            raise _error(path, f"{wrong[0]!r} is not a type", f"Use {', '.join(KEYWORDS)}")
         allowed = {"type"}.union(*(KEYWORDS[name] for name in types))
         _check_keywords(keywords, allowed, path, f"of type {', '.join(types)}")
         return self.make.either(self.read_type(name, schema, path, inside) for name in types)
@@ -248,5 +248,5 @@ def _is_a(value, name):
     return isinstance(value, types.get(name, ()))
 
 
-def _error(path, given, fix):
-    return ValueError(f"at {path}: {given}. {fix}.")
+def _error(path, problem, fix):
+    return ValueError(f"at {path}: {problem}. {fix}.")

@@ -203,8 +203,8 @@ class _Parser:
         self.at += len(sign) if comes else 0
         return comes
 
-    def error(self, given, what, fix):
-        return ValueError(f"{given!r} at index {self.at} {what}. {fix}.")
+    def error(self, text, problem, fix):
+        return ValueError(f"{text!r} at index {self.at} {problem}. {fix}.")
 
 
 def _single(character):
@@ -234,6 +234,6 @@ def _complement(ranges):
     return result + ([(at, LAST_CHARACTER)] if at <= LAST_CHARACTER else [])
 
 
-def subtract_ranges(ranges, others):
-    """Return the ranges of the code points in `ranges` that are not in `others`."""
-    return _complement([*_complement(ranges), *others])
+def subtract_ranges(ranges, removed):
+    """Return the ranges of the code points in `ranges` that are not in `removed`."""
+    return _complement([*_complement(ranges), *removed])

@@ -67,9 +67,9 @@ class Grammar(Constraint):
     def _classify(self, tokens):
         """Return the class of each token in `tokens`, int32. Ids that write no text have 0."""
         classes = ops.convert_to_tensor(self.automaton.token_classes)
-        known = tokens < len(self.tokens)
-        classes = ops.take(classes, ops.where(known, tokens, 0), axis=0)
-        return ops.where(known, ops.cast(classes, "int32"), 0)
+        has_class = tokens < len(self.tokens)
+        classes = ops.take(classes, ops.where(has_class, tokens, 0), axis=0)
+        return ops.where(has_class, ops.cast(classes, "int32"), 0)
 
     def allows(self, history):
         self._check_ids(history)
@@ -117,7 +117,7 @@ class Regex(Grammar):
     Args:
         pattern: str, a regular expression with literals, `.`, classes `[a-z]` and `[^"]`, escapes
             such as `\d`, groups, `|`, and the quantifiers `*`, `+`, `?` and `{m,n}`, as in Python.
-            `\d`, `\w` and `\s` match ASCII only. There are no anchors, lookarounds, back
+            `\d`, `\w` and `\s` match ASCII only. Not supported are anchors, lookarounds, back
             references and lazy quantifiers.
         tokens: a tokenizer of `ka.data` (`Characters`, `Words`, `Subwords`, `PretrainedTokenizer`),
             a `TokenTexts`, or a list with the text of each id, None for special tokens.

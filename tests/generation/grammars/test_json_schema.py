@@ -139,7 +139,7 @@ def test_separators():
         ({"type": "integer", "minimum": 1}, "'minimum' is not supported of type integer. Use type"),
         ({"type": "array"}, "at #: the array has no items. Add items"),
         ({"properties": {}}, "the schema has no type. Add"),
-        ({"type": "date"}, "'date' is no type. Use object, array"),
+        ({"type": "date"}, "'date' is not a type. Use object, array"),
         ({"type": "object", "required": ["a"]}, "required has 'a', which properties lacks. Add"),
         ({"type": "array", "items": True}, "at #/items: True describes no values"),
         ({"type": "string", "pattern": r"\b"}, "at #/pattern: .* is not supported"),
@@ -148,7 +148,7 @@ def test_separators():
         ({"anyOf": []}, "anyOf is .*Write a list"),
         ({"$ref": "other.json"}, "'other.json' is not in the schema. Use"),
         ({"anyOf": [{"type": "null"}], "minimum": 1}, "'minimum' is not supported beside anyOf"),
-        ("{", "the schema is no JSON"),
+        ("{", "the schema is not JSON"),
         ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}, "allows no text"),
     ],
 )
