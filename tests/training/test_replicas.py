@@ -48,7 +48,8 @@ def test_every_mean_is_over_all_replicas():
     assert losses.MaskedSparseCategoricalCrossentropy in actual
     assert not [each for each in actual if not issubclass(each, replicas.GlobalMeanLoss)]
     tried = {type(make()[1]) for make in shared_batches.CASES.values()}
-    assert actual == tried
+    # The negatives of InfoNCE are those of the same device, so its mean depends on the devices.
+    assert actual - {ka.training.InfoNCE} == tried
 
 
 def test_one_device_computes_the_loss_of_keras():
