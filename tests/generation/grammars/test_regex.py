@@ -39,11 +39,16 @@ def compile_pattern(pattern):
 
 def check_patterns(seeds):
     letters = ["a", "b", "é", "日", "1", "7", "_", "-", ".", " ", "\n", "\u0660", "😀"]
-    matched = 0
+    matched = refused = 0
     for seed in seeds:
         random = standard_random.Random(seed)
         pattern = draw_pattern(random)
-        automaton, texts = compile_pattern(pattern), [""]
+        try:
+            automaton, texts = compile_pattern(pattern), [""]
+        except ValueError as error:  # nested repetitions can need too many states
+            assert "states" in str(error), pattern
+            refused += 1
+            continue
         texts += ["".join(random.choices(letters, k=random.randint(1, 6))) for _ in range(20)]
         regex = Regex(pattern, [*letters, b"\xc3", b"\xa9", "ab", "a\n"])
         encoded = regex.tokens.encode()
@@ -56,6 +61,7 @@ def check_patterns(seeds):
             expected = re.fullmatch(pattern, text, re.ASCII) is not None
             assert automaton.matches(text) == expected, (pattern, text)
             matched += expected
+    assert refused <= len(seeds) / 100
     return matched
 
 
@@ -65,7 +71,7 @@ def test_patterns_match_as_in_python():
 
 @pytest.mark.slow
 def test_many_patterns_match_as_in_python():
-    assert check_patterns(range(1000, 4000)) > 10_000
+    assert check_patterns(range(1000, 1600)) > 2000
 
 
 @pytest.mark.parametrize(
