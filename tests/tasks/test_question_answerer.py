@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from tests.grids import quick
 from tests.pretrained.make_checkpoints import FOLDER
 from tests.small_runs import train
 from tests.tasks.test_checkpoints import PIECES, copy
@@ -168,8 +167,9 @@ def test_predict_refuses_questions_without_text_or_context(answerer, inputs):
         answerer.predict([("Who?", "a context"), ("", "a context")])
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("quantization", quick([None, "int8_weights"], None))
+@pytest.mark.parametrize("quantization", [None, "int8_weights"])
 def test_a_file_of_fixed_shapes_answers_alike(answerer, quantization, tmp_path):
     answerer.save_to_preset(tmp_path / "preset")
     path = tmp_path / "preset" / "model.tflite"
