@@ -94,11 +94,15 @@ def train(make, chunk_size=None, weights=None, loss=None, eager=False):
 
 
 def assert_equal(actual, expected):
+    """Compare what was logged, and weights of order 1 after two steps of float32, rate 0.5.
+
+    The order of the sums differs, by 2e-6 at most so far. A label left out changes weights by 0.02.
+    """
     assert actual[0].keys() == expected[0].keys() and len(actual[0]) == 6
     for name, value in actual[0].items():
         np.testing.assert_allclose(value, expected[0][name], rtol=2e-6, err_msg=name)
     for weight, right in zip(actual[1], expected[1], strict=True):
-        np.testing.assert_allclose(weight, right, rtol=2e-6, atol=1e-6)
+        np.testing.assert_allclose(weight, right, rtol=2e-6, atol=1e-5)
 
 
 @slow_on_tensorflow
