@@ -12,6 +12,7 @@ from keras_attention.blocks.dropout import TokenDropout
 from keras_attention.blocks.inner_layers import revive_layer
 from keras_attention.core import checks, scope
 from keras_attention.core.integer_inputs import IntegerInputs
+from keras_attention.core.onednn import tensorflow_lacks_onednn
 from keras_attention.core.part import OwnArguments
 from keras_attention.core.shapes import merge_tokens, prepend_batch
 from keras_attention.core.sharing import serialize_shared
@@ -251,20 +252,24 @@ def inner_products(x, table):
     """Return the inner products (..., V) of vectors (..., D) with all rows of a table (V, D).
 
     Decoding often has only one vector x. The product is then `E xᵀ` for the table E, which reads
-    the table in memory order.
+    the table in memory order. TensorFlow without oneDNN needs up to nine times as long for `x Eᵀ`
+    with a few vectors as for `E xᵀ`, so it computes `E xᵀ` for any number of vectors.
     """
     if len(x.shape) > 2 and scope.current(scope.Decoding) is None:
         return ops.matmul(x, ops.transpose(table))
     x = ops.reshape(x, (-1, table.shape[1]))
 
-    if scope.current(scope.Decoding) is None or scope.current(scope.Export) is not None:
+    def table_first():
+        return ops.reshape(ops.transpose(ops.matmul(table, ops.transpose(x))), (-1, table.shape[0]))
+
+    def table_last():
         return ops.einsum("md,vd->mv", x, table)
-    shape = (-1, table.shape[0])
-    return ops.cond(
-        ops.equal(ops.shape(x)[0], 1),
-        lambda: ops.reshape(ops.matmul(table, ops.transpose(x)), shape),
-        lambda: ops.reshape(ops.einsum("md,vd->mv", x, table), shape),
-    )
+
+    if scope.current(scope.Decoding) is None or scope.current(scope.Export) is not None:
+        return table_last()
+    if tensorflow_lacks_onednn():
+        return table_first()
+    return ops.cond(ops.equal(ops.shape(x)[0], 1), table_first, table_last)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

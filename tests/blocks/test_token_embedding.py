@@ -6,6 +6,7 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
+from keras_attention.blocks import token_embedding
 from keras_attention.blocks.token_embedding import inner_products
 from keras_attention.core import scope
 from tests import gradients
@@ -76,9 +77,11 @@ def test_gradients_of_input_and_output_reach_the_table():
 UPSTREAM = random.normal(size=(2, 3, V)).astype("float32")
 
 
+@pytest.mark.parametrize("lacks_onednn", [False, True])
 @pytest.mark.parametrize("rows", [1, 2, 5])
-def test_logits_of_one_row_equal_those_of_many(rows):
+def test_logits_of_one_row_equal_those_of_many(rows, lacks_onednn, monkeypatch):
     """Check the product for one row, with known and unknown batch sizes."""
+    monkeypatch.setattr(token_embedding, "tensorflow_lacks_onednn", lambda: lacks_onednn)
     x, table = random.normal(size=(rows, D)), random.normal(size=(V, D))
     x, table = ops.array(x, "float32"), ops.array(table, "float32")
     for decoding in (None, scope.Decoding({})):
@@ -91,9 +94,11 @@ def test_logits_of_one_row_equal_those_of_many(rows):
 
 
 @pytest.mark.tensorflow
-def test_one_graph_for_one_row_and_many():
+@pytest.mark.parametrize("lacks_onednn", [False, True])
+def test_one_graph_for_one_row_and_many(lacks_onednn, monkeypatch):
     import tensorflow as tf
 
+    monkeypatch.setattr(token_embedding, "tensorflow_lacks_onednn", lambda: lacks_onednn)
     layer = drawn(ka.blocks.TokenEmbedding(V, D))
 
     @tf.function(input_signature=[tf.TensorSpec((None, None, D))])
