@@ -19,6 +19,7 @@ def main(arguments=None):
 
     if arguments is None:
         sys.stdout.reconfigure(errors="backslashreplace")  # file names may not be valid UTF-8
+        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # TensorFlow reads it when imported
         _mute_native_code()
 
     def command():

@@ -74,6 +74,7 @@ if TYPE_CHECKING:
         compute_word_error_rate,
         score_translations,
     )
+    from keras_attention.training.speed import SpeedReport, speed_report
     from keras_attention.training.two_passes import TwoPasses, with_two_passes
 
 _MODULES = {
@@ -110,6 +111,7 @@ _MODULES = {
         "scores.label_sets": "find_label_thresholds score_label_sets",
         "scores.retrieval": "score_retrieval",
         "scores.texts": "compute_character_error_rate compute_word_error_rate score_translations",
+        "speed": "SpeedReport speed_report",
         "two_passes": "TwoPasses with_two_passes",
     }.items()
     for name in names.split()

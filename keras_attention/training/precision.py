@@ -21,7 +21,7 @@ def fastest_dtype_policy():
     GPUs, TPUs and CPUs with AMX or AVX512-BF16 are faster in bfloat16. Other CPUs are several times
     slower. The backend matters, too. So this function runs training steps of a block as wide as
     BERT-base under both policies for a few seconds. It returns `"mixed_bfloat16"` only if the
-    median speedup is at least 15 %.
+    median speedup is at least 15 %. `ka.training.speed_report()` names what else decides the speed.
 
     Returns:
         The name of a Keras dtype policy. Weights stay float32 in both.
