@@ -21,6 +21,7 @@ from keras_attention.cli.options import (
     SEED,
     Builder,
     Column,
+    Context,
     DataDir,
     Dataset,
     Demo,
@@ -34,7 +35,6 @@ from keras_attention.cli.options import (
     Whole,
     With,
     data_file,
-    find_context,
     find_file,
     find_preset,
 )
@@ -170,13 +170,7 @@ def predict(
     question: Annotated[
         list[str] | None, typer.Option(help="Question to answer from --context. Can be repeated.")
     ] = None,
-    context: Annotated[
-        pathlib.Path | None,
-        typer.Option(
-            help="Text file that contains the answers. - reads standard input.",
-            callback=find_context,
-        ),
-    ] = None,
+    context: Context = None,
     kind: With = None,
     chat: Annotated[
         bool,
@@ -216,13 +210,7 @@ def explain(
         str | None,
         typer.Option(help="Name or number of the output to explain. Default: the prediction."),
     ] = None,
-    context: Annotated[
-        pathlib.Path | None,
-        typer.Option(
-            help="Text file that contains the answers. - reads standard input.",
-            callback=find_context,
-        ),
-    ] = None,
+    context: Context = None,
 ):
     """Write a page that shows which parts of an input raised a prediction, and its attention."""
     from keras_attention.cli import explain as command

@@ -163,6 +163,12 @@ With = Annotated[
         metavar="<name>",
     ),
 ]
+Context = Annotated[
+    pathlib.Path | None,
+    typer.Option(
+        help="Text file that contains the answers. - reads standard input.", callback=find_context
+    ),
+]
 DataDir = Annotated[pathlib.Path | None, typer.Option(help="Folder of downloaded datasets.")]
 Dataset = Annotated[
     str | None,
