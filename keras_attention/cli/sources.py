@@ -27,7 +27,7 @@ ABOUT_DIGITS = {
 }
 
 
-def load_digits(seed=0):
+def load_digits():
     """Load 1,797 images (8, 8, 1) of handwritten digits, and return a `ka.data.DataSet`.
 
     Every split has the same share of each digit.
@@ -43,7 +43,7 @@ def load_digits(seed=0):
     images = (digits.images / 16.0).astype("float32")[..., None]
     parts = {
         name: (images[k], digits.target[k])
-        for name, k in split_by_class(digits.target, seed).items()
+        for name, k in split_by_class(digits.target, seed=0).items()
     }
     return data.ImageSplit.collect(**parts, labels=[str(digit) for digit in range(10)])
 

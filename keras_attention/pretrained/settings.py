@@ -61,7 +61,7 @@ def read_settings(checkpoint, task=None, num_classes=None, pooling="auto"):
     config.finish()
     if builder in SIZED:
         if num_classes is None:
-            num_classes = _count_classes(checkpoint, config, fresh)
+            num_classes = _count_classes(checkpoint, fresh)
         keywords[SIZED[builder]] = check_whole_number("load", "num_classes", num_classes)
     elif num_classes is not None:
         raise ValueError(f"num_classes={num_classes} is for {', '.join(SIZED)}, not {builder}.")
@@ -111,7 +111,7 @@ def _check_task(task, of_file, ignored):
     return task
 
 
-def _count_classes(checkpoint, config, fresh):
+def _count_classes(checkpoint, fresh):
     """Return the number of classes of the head in a checkpoint.
 
     If the head is new (`fresh`), a ValueError asks for `num_classes`.

@@ -288,21 +288,20 @@ class ImageGenerator(Task):
         return self.preprocessor.labels.names[-1]
 
 
-def draw_grid(task, labels, count, path=None, seed=SEED):
+def draw_grid(task, labels, count, path):
     """Generate images, plot them in a grid with a column for each class, and return the figure.
 
     Args:
         task: an `ImageGenerator`.
         labels: list of str, the class names.
         count: int, the number of images of each class.
-        path: path for saving the figure. None does not save it.
-        seed: int, the seed for sampling.
+        path: path for saving the figure.
     """
     from keras_attention.visualization.figure import new_figure, save_figure
     from keras_attention.visualization.overlay import draw_image, normalize_image
 
     classes = [label for label in labels for _ in range(count)]
-    pictures = task.draw(classes, seed=seed)
+    pictures = task.draw(classes, seed=SEED)
     figure = new_figure(0.7 * len(labels) + 0.4, 0.7 * count + 0.6, "Drawn images of each class")
     cells = figure.add_gridspec(count, len(labels))
     for k, picture in enumerate(pictures):
