@@ -84,8 +84,7 @@ class MixtureOfExperts(OwnArguments, ProjectionOwner):
                 f"top_k={top_k} is more than {len(self.experts)}, the number of experts. Give "
                 "more experts, or a smaller top_k."
             )
-        if capacity_factor is not None:
-            checks.check_number(self, "capacity_factor", above=0)
+        checks.check_number(self, "capacity_factor", above=0, optional=True)
         self._balance = _MeanOfTraining(name=f"{self.name}_load_balance")
         self._router = keras.layers.Dense(
             len(self.experts), use_bias=False, **self._projection_arguments("router", "float32")

@@ -28,10 +28,8 @@ class TokenChoice:
 
     def __post_init__(self):
         checks.check_number(self, "temperature", least=0)
-        if self.top_k is not None:
-            checks.check_whole_numbers(self, "top_k")
-        if self.top_p is not None:
-            checks.check_number(self, "top_p", above=0, most=1)
+        checks.check_whole_numbers(self, "top_k", optional=True)
+        checks.check_number(self, "top_p", above=0, most=1, optional=True)
 
     def make_sampler(self):
         """Return the sampler of `ka.generation` that chooses the same tokens."""

@@ -49,14 +49,10 @@ class Sample(TokenSampler):
 
     def __post_init__(self):
         checks.check_number(self, "temperature", above=0)
-        if self.top_k is not None:
-            checks.check_whole_numbers(self, "top_k")
-        if self.top_p is not None:
-            checks.check_number(self, "top_p", above=0, most=1)
-        if self.min_p is not None:
-            checks.check_number(self, "min_p", least=0, most=1)
-        if self.seed is not None:
-            checks.check_whole_numbers(self, "seed", least=0)
+        checks.check_whole_numbers(self, "top_k", optional=True)
+        checks.check_number(self, "top_p", above=0, most=1, optional=True)
+        checks.check_number(self, "min_p", least=0, most=1, optional=True)
+        checks.check_whole_numbers(self, "seed", least=0, optional=True)
 
     def probabilities(self, logits):
         logits = ops.cast(logits, "float32")
