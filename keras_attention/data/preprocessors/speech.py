@@ -13,7 +13,7 @@ from keras_attention.data.readers.sphinx import FEATURES, read_features
 LEAST = 0.1  # seconds, the minimum length of a batch of waveforms, so that one frame fits
 
 
-class SoundPreprocessor:
+class SoundReader:
     """Base class of preprocessors for recordings. Subclasses define these attributes.
 
     Attributes:
@@ -93,7 +93,7 @@ class SoundPreprocessor:
 
 
 @dataclasses.dataclass(frozen=True)
-class SpeechPreprocessor(SoundPreprocessor):
+class SpeechPreprocessor(SoundReader):
     """Converts recordings to the inputs of `ka.models.speech_recognizer`, and its labels to text.
 
     Label 0 is the CTC blank. Label k is character or word k - 1.

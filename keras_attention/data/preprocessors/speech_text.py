@@ -11,7 +11,7 @@ from keras_attention.data.preprocessors.sequence import (
     cut_at_end,
     read_ends,
 )
-from keras_attention.data.preprocessors.speech import SoundPreprocessor
+from keras_attention.data.preprocessors.speech import SoundReader
 from keras_attention.data.preprocessors.speech_prompt import SpeechPrompt
 from keras_attention.data.preprocessors.tokenizer_owner import SUBWORD, TokenizerOwner
 from keras_attention.data.tokenizers.entries import Characters, Words
@@ -23,7 +23,7 @@ MOST_RATE, MOST_SECONDS = 1_000_000, 3600
 
 
 @dataclasses.dataclass(frozen=True)
-class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
+class SpeechTextPreprocessor(TargetTexts, SoundReader):
     """Converts recordings to the inputs of `ka.models.speech_to_text`, and text to ids and back.
 
     Call the object on a list of recordings, paths or arrays, to get a dict of `"waveform"` or
