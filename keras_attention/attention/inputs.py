@@ -189,8 +189,10 @@ def check_rows(layer_name, name, x, side, side_shape, attended=(1,)):
     else:
         rows = batch if len(dims) == len(attended) else None  # else one for each sequence
         expected = [(rows, length)] + [(length,)] * (meaning is _POSITIONS)
-    whole = len(dims) > len(attended) and meaning is _TOKENS  # then the batch size cannot be 1
-    if any(_is_like(shape, one, whole) for one in expected):
+    allowed = list(expected)
+    if meaning is not _TOKENS or len(dims) <= len(attended):  # then all rows may share one
+        allowed += [(1, *one[1:]) for one in expected if len(one) > 1]
+    if any(_all_same(shape, one) for one in allowed):
         return
     fix = ""
     if side == "value" and name == "segment_ids":
@@ -237,16 +239,6 @@ def _all_fit(shape, sizes):
 def _all_same(shape, expected):
     """Return whether two shapes may be equal. Unknown sizes fit any size."""
     return len(shape) == len(expected) and all(map(_same, shape, expected))
-
-
-def _is_like(shape, expected, whole=False):
-    """Return whether `shape` may be equal to `expected`.
-
-    If there are several axes, the first (the batch) may also be 1, unless `whole` is true.
-    """
-    if len(expected) == 1 or whole or len(shape) != len(expected):
-        return _all_same(shape, expected)
-    return _fits(shape[0], expected[0]) and _all_same(shape[1:], expected[1:])
 
 
 def _same(size, expected):

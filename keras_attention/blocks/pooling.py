@@ -84,7 +84,10 @@ class Pooling(OwnArguments, keras.layers.Layer):
         if self.mode == "cls":
             return ops.take(inputs, 0, axis=1)
         if self.mode == "last":
-            return self._last(inputs, mask)
+            if mask is None:
+                return inputs[:, -1]
+            index = ops.arange(ops.shape(inputs)[1], dtype="int32")
+            return _take_vector(inputs, ops.max(index * ops.cast(mask, "int32"), axis=1))
         if self.mode == "attention":
             return self._attention(inputs, mask)
         return self._mean_or_max(inputs, mask)
@@ -111,12 +114,6 @@ class Pooling(OwnArguments, keras.layers.Layer):
             pooled = ops.max(ops.multiply(x, visible) + hidden, axis=1)
             pooled = ops.multiply(pooled, ops.max(visible, axis=1))
         return ops.cast(pooled, inputs.dtype)
-
-    def _last(self, inputs, mask):
-        if mask is None:
-            return inputs[:, -1]
-        index = ops.arange(ops.shape(inputs)[1], dtype="int32")
-        return _take_vector(inputs, ops.max(index * ops.cast(mask, "int32"), axis=1))
 
     def _attention(self, inputs, mask):
         x = ops.expand_dims(inputs, axis=2)  # (B, T, 1, D)

@@ -27,15 +27,10 @@ def explain(preset, text, output, *, target=None, context=None):
         (text,) = add_context(task, [text], context)
     explanation = task.explain(text, target, output)
     if explanation.tokens is not None:
-        rows = [
-            (name, ", ".join(_list_tokens(explanation.tokens, scores)) or "nothing")
-            for name, scores in zip(explanation.outputs, explanation.relevance, strict=True)
-        ]
+        rows = []
+        for name, scores in zip(explanation.outputs, explanation.relevance, strict=True):
+            best = [k for k in np.argsort(-scores, kind="stable")[:SHOWN] if scores[k] > 0]
+            tokens = [f"{explanation.tokens[k]} {format_percent(scores[k])}" for k in best]
+            rows.append((name, ", ".join(tokens) or "nothing"))
         show_table(("output", "raised most by"), rows)
     say(f"{output} is ready for any browser.")
-
-
-def _list_tokens(tokens, scores):
-    """Return the tokens with the largest scores, and these scores, as a list of str."""
-    best = np.argsort(-scores, kind="stable")[:SHOWN]
-    return [f"{tokens[k]} {format_percent(scores[k])}" for k in best if scores[k] > 0]

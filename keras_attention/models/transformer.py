@@ -110,6 +110,8 @@ class TransformerEncoder:
     hidden_dim: int | None = None
     name: str = "block"
 
+    _num_branches = 2  # attention and feed-forward network
+
     @classmethod
     def of_size(
         cls,
@@ -311,7 +313,9 @@ class TransformerEncoder:
 
     def _residual(self):
         """Return the `Residual` for `norm`, which adds the branches of a block and normalizes."""
-        return DeepNorm(self.num_layers) if self.norm == "deep_norm" else residuals.get(self.norm)
+        if self.norm == "deep_norm":
+            return DeepNorm(self.num_layers, self._num_branches)
+        return residuals.get(self.norm)
 
     def _make_block(self, attention, feed_forward, **settings):
         feed_forward = copy_part(feed_forward, name="feed_forward")

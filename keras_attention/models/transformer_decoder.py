@@ -4,7 +4,7 @@ import dataclasses
 import functools
 
 from keras_attention.attention import MultiHeadAttention
-from keras_attention.blocks import DecoderBlock, DeepNorm, FeedForward
+from keras_attention.blocks import DecoderBlock, FeedForward
 from keras_attention.blocks.inner_layers import copy_part, revive_layer
 from keras_attention.core import checks
 from keras_attention.models.transformer import TransformerEncoder
@@ -52,6 +52,8 @@ class TransformerDecoder(TransformerEncoder):
 
     cross_attention: object = dataclasses.field(kw_only=True)
     causal: bool = dataclasses.field(default=True, kw_only=True)
+
+    _num_branches = 3  # attention to the source, too
 
     @classmethod
     def of_size(
@@ -131,11 +133,6 @@ class TransformerDecoder(TransformerEncoder):
             "encoded_positions": encoded_positions,
         }
         return self._run_layers(x, (encoded,), each_layer, documents)
-
-    def _residual(self):
-        if self.norm == "deep_norm":
-            return DeepNorm(self.num_layers, num_branches=3)
-        return super()._residual()
 
     def _make_block(self, attention, feed_forward, **settings):
         return DecoderBlock(

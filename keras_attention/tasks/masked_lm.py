@@ -147,7 +147,13 @@ class MaskedLM(Task):
         """
         self.check_inputs(inputs)
         check_top(top)
-        return [self._find_candidates(text, top) for text in inputs]
+        candidates = []
+        for text in inputs:
+            ids = self.preprocessor([text])
+            logits = compute_logits(self.runner, ids)
+            (masks,) = self.preprocessor.candidates(ids, logits, top)
+            candidates.append([[Candidate(**entry) for entry in mask] for mask in masks])
+        return candidates
 
     def check_inputs(self, inputs):
         check_many(inputs, "text", of="str")
@@ -156,12 +162,6 @@ class MaskedLM(Task):
     def _check_mask(self, text):
         if self.preprocessor.tokenizer.mask_token_id not in self.preprocessor.ids(text):
             raise ValueError(f"{text[:40]!r} has no {MASK_TOKEN}: expected at least one.")
-
-    def _find_candidates(self, text, top):
-        """Return a list of `Candidate` for each `[MASK]` of one text."""
-        ids = self.preprocessor([text])
-        (masks,) = self.preprocessor.candidates(ids, compute_logits(self.runner, ids), top)
-        return [[Candidate(**entry) for entry in mask] for mask in masks]
 
     def record_example(self, example):
         self._check_mask(example)

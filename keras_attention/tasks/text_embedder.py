@@ -166,8 +166,13 @@ class TextEmbedder(TextTask):
         return data.batches(examples, self.batch_preprocessor, recipe.batch_size, **options)
 
     def take_inputs(self, batches, count):
-        batches = super().take_inputs(batches, count)
-        return [_choose_role(inputs, role) for inputs in batches for role in ROLES[:2]]
+        """Return inputs of single texts, first that of the query and then that of its match."""
+        texts = []
+        for inputs in super().take_inputs(batches, count):
+            for prefix in (f"{role}_" for role in ROLES[:2]):
+                own = {k.removeprefix(prefix): x for k, x in inputs.items() if k.startswith(prefix)}
+                texts.append(own if len(own) > 1 else own["token_ids"])
+        return texts
 
     def make_loss(self, recipe, train):
         return training.InfoNCE()
@@ -276,13 +281,6 @@ class _Pairs(typing.NamedTuple):
     def columns(self, pairs):
         """Convert a list of `MatchingTexts` to `Columns`."""
         return self.preprocessor.columns(pairs, self.negatives)
-
-
-def _choose_role(inputs, role):
-    """Return the inputs of one text of each pair, for a model that reads single texts."""
-    prefix = f"{role}_"
-    own = {k.removeprefix(prefix): x for k, x in inputs.items() if k.startswith(prefix)}
-    return own if len(own) > 1 else own["token_ids"]
 
 
 def _scale_to_unit(vectors):

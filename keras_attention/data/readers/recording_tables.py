@@ -39,8 +39,13 @@ def list_recordings(path, columns, encoding, problems):
     elif path.is_file():
         recordings = _read_table(path, columns, encoding, problems)
     else:
-        files = sorted(path.rglob("*.trans.txt"))
-        recordings = [row for file in files for row in _read_librispeech(file, encoding, problems)]
+        rows = (
+            (file, number, line)
+            for file in sorted(path.rglob("*.trans.txt"))
+            for number, line in read_lines(file, encoding)
+            if line.strip()
+        )
+        recordings = problems.read_each(_read_librispeech_line, rows)
     if not recordings and not problems:
         raise ValueError(
             f"{path} names no recordings: expected a .csv, .tsv or .jsonl file of paths and "
@@ -107,11 +112,6 @@ def _make_row(path, place, sound, text, speaker, translation):
     if not cells[0]:
         raise ValueError(f"{place}: the path is empty.")
     return place, path.parent / cells[0], cells[1], cells[2] or None, cells[3] or None
-
-
-def _read_librispeech(path, encoding, problems):
-    rows = ((path, number, line) for number, line in read_lines(path, encoding) if line.strip())
-    return problems.read_each(_read_librispeech_line, rows)
 
 
 def _read_librispeech_line(path, number, line):

@@ -32,21 +32,18 @@ def find_format(path):
     if path.is_dir():
         if (path / "saved_model.pb").is_file():
             return "saved_model"
-    elif _read_start(path) == b"TFL3":
-        return "litert"
-    elif zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            if "config.json" in archive.namelist():
-                return "keras"
+    else:
+        with open(path, "rb") as file:
+            if file.read(8)[4:] == b"TFL3":
+                return "litert"
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                if "config.json" in archive.namelist():
+                    return "keras"
     raise ValueError(
         f"{path} is not a model. Expected a .keras file, a .tflite file, or a SavedModel folder "
         "(with saved_model.pb)."
     )
-
-
-def _read_start(path):
-    with open(path, "rb") as file:
-        return file.read(8)[4:]
 
 
 def load_keras_model(path):
