@@ -46,16 +46,6 @@ def test_local_attention_by_definition():
     assert_is(layer, (outputs, weights))
 
 
-def test_a_local_window_includes_its_edges():
-    """Check weights of 0, for which the center is 4 of 8, and the window is 2 to 6."""
-    local = LocalWindow(2)
-    local.build((None, U))
-    for weight in local.weights:
-        weight.assign(np.zeros(weight.shape))
-    near, _ = local(np.zeros((1, U), "float32"), np.ones((1, 8), bool))
-    assert np.flatnonzero(near).tolist() == [2, 3, 4, 5, 6]
-
-
 def test_coverage_by_definition():
     layer = decoder(coverage=True, coverage_loss=0.5)
     targets, encoded, mask = definition.tensors()
