@@ -127,7 +127,7 @@ def get_position(identifier, dtype):
     """Return the position encoding that a layer's argument `position` describes, or None.
 
     `identifier` is an encoding, its name, its config or None. Raise a ValueError for encodings that
-    can only be added to embeddings, because attention layers have none.
+    can only be added to embeddings, because attention layers have no embeddings.
     """
     part = positions.get(identifier, dtype=dtype)
     if part is not None and not part.roles & {"rotate", "bias"}:

@@ -181,10 +181,15 @@ def compute_attention(
 ):
     """Compute attention as `attend` does, from an `Equation` and a `Visibility`.
 
-    Return the output (B, T, N, Hv), and the weights (B, N, T, S), which are None without
-    `return_weights`. Query, key and value are heads. `equation` holds the score, the normalizer and
-    the position encoding, and `visibility` the masks and positions of this call. Query, key, value
-    and the last three arguments have the forms that `attend` describes.
+    Args:
+        query, key, value: the heads (B, T, N, H), (B, S, K, H) and (B, S, K, Hv).
+        equation: `Equation`, which holds the score, the normalizer and the position encoding.
+        visibility: `Visibility`, which holds the masks and positions of this call.
+        return_weights, implementation, flash_attention: as in `attend`.
+
+    Returns:
+        The output (B, T, N, Hv), and the weights (B, N, T, S). The weights are None without
+        `return_weights`.
     """
     query, key, value = as_floats(query, key, value)
     cached = implementation == kernels.CACHED

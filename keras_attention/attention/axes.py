@@ -27,7 +27,7 @@ def resolve_axes(attention_axes, rank):
 
 
 def to_sequences(x, axes, features=1):
-    """Reshape an input (B, dims..., features) to sequences (rows, T, features).
+    """Reshape `x` (B, dims..., features) to sequences (rows, T, features).
 
     The attended `axes` are merged into one axis of length T. All other dims are merged with the
     batch into rows. `features` is the number of feature axes at the end, 1 or 0.
@@ -107,8 +107,8 @@ def weights_from_sequences(weights, query, key, axes, slots=0):
 def weights_to_sequences(weights, query, key, axes):
     """Undo `weights_from_sequences` without slots: reshape weights to (rows, N, T, S).
 
-    `weights` may be None, and then the result is None. The other arguments are those of
-    `weights_from_sequences`.
+    `weights` may be None, and then the result is None. `query` and `key` are the inputs (B,
+    dims..., D), and `axes` the attended axes, a tuple of int.
     """
     rank = len(query.shape)
     if weights is None or rank == 3:

@@ -332,9 +332,10 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
 
     @property
     def cache_shapes(self):
-        """Return the shape that a decoding cache stores for one token, for each name of heads.
+        """Return {name: shape} of the heads that a decoding cache stores for one token.
 
-        The names are those of `project_key_value`. Heads (B, S, K, H) have the shape (K, H).
+        The names are the keys of the dict that `project_key_value` returns. For heads (B, S, K, H)
+        the shape is (K, H).
         """
         raise NotImplementedError(
             f"{type(self).__name__} has no cache_shapes, so it cannot decode with a cache. Add the "
@@ -433,6 +434,6 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
 
 
 def join_masks(*parts):
-    """Combine masks with `&`, and skip None, which allows everything. Return None for no masks."""
+    """Combine `parts`, masks or None, with `&`. None allows everything."""
     parts = [part for part in parts if part is not None]
     return functools.reduce(operator.and_, parts) if parts else None

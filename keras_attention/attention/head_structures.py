@@ -17,8 +17,9 @@ QK_NORMS = (None, "rms_norm", "layer_norm")
 def head_norm(kind, epsilon=1e-6, **kwargs):
     """Return a layer that normalizes heads (B, T, N, H) over H, with a learned scale (H,).
 
-    The layer has no bias. `kind` is `"rms_norm"`, as in Qwen3 and Gemma 3, or `"layer_norm"`, as in
-    ViT-22B (Dehghani et al., 2023, section 2).
+    The layer has no bias, and adds `epsilon`, a float, before it divides. `kwargs` are other
+    arguments of the Keras layer. `kind` is `"rms_norm"`, as in Qwen3 and Gemma 3, or
+    `"layer_norm"`, as in ViT-22B (Dehghani et al., 2023, section 2).
     """
     if kind == "rms_norm":
         layer = keras.layers.RMSNormalization(epsilon=epsilon, **kwargs)
@@ -127,9 +128,10 @@ class MemorySlots(keras.layers.Layer):
         )
 
     def append_to(self, value, heads_first=False):
-        """Append the learned values of M slots to `value` (B, S, K, Hv): (B, S + M, K, Hv).
+        """Append the learned values of M slots to `value`, and return (B, S + M, K, Hv).
 
-        With `heads_first`, value and result have the layout of a cache, (B, K, S, Hv).
+        `value` is (B, S, K, Hv), for S tokens. With `heads_first`, a bool, `value` and the result
+        have the layout of a cache instead, (B, K, S, Hv) and (B, K, S + M, Hv).
         """
         slots = ops.cast(self.values, value.dtype)
         slots = ops.transpose(slots, (1, 0, 2)) if heads_first else slots
@@ -272,6 +274,10 @@ class SoftmaxWithSink(Normalizer):
     """A softmax with an additional learned score, a `Sink`, in its denominator.
 
     The temperature and the soft cap of the softmax do not apply to the sink.
+
+    Args:
+        softmax: a `Softmax`.
+        sink: a `Sink`, the layer that holds the learned score of each head.
     """
 
     def __init__(self, softmax, sink):

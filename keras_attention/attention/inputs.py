@@ -96,8 +96,8 @@ def check_mask(layer_name, name, mask):
     """Raise a ValueError for float masks that are not known to be zeros and ones.
 
     Masks that are added to scores, with values 0 and -1e9, would mean the opposite if they were
-    cast to bool. In a traced graph, values may be unknown. `layer_name` and `name` (of the layer
-    and of its argument) are str for the message.
+    cast to bool. In a traced graph, values may be unknown. `mask` is a tensor, an array or None.
+    `layer_name` and `name` (of the layer and of its argument) are str for the message.
     """
     dtype = getattr(mask, "dtype", None)
     dtype = keras.backend.standardize_dtype(np.asarray(mask).dtype if dtype is None else dtype)
@@ -121,10 +121,10 @@ def check_mask(layer_name, name, mask):
 def check_lengths(mask, position, queries, keys, query_positions=None, key_positions=None):
     """Raise a ValueError if sequence lengths do not fit the image grids of `mask` and `position`.
 
-    These are a `Mask` and a `Position`, or None. `queries` and `keys` are the lengths T and S. They
-    are not checked if `query_positions` or `key_positions` are passed, because then tokens may be
-    at any place. With a causal mask there may be fewer tokens than the grid has, because they are
-    the beginning of an image.
+    `mask` is a `Mask` or None, and `position` a `Position` or None. `queries` and `keys` are the
+    lengths T and S. The lengths are not checked if `query_positions` or `key_positions` are passed,
+    because then tokens may be at any place. With a causal mask there may be fewer tokens than the
+    grid has, because they are the beginning of an image.
     """
     exact = not looks_back(mask)
     for part in (mask, position):
@@ -171,7 +171,7 @@ def check_rows(layer_name, name, x, side, side_shape, attended=(1,)):
 
     Args:
         layer_name: str, the name of the layer for error messages.
-        name: str, the name of the argument, a key of `_ROWS`.
+        name: str, the name of the argument, such as "query_mask".
         x: the argument, a tensor, an array, a list or None.
         side: str, the input that it must fit, such as "query" or "value".
         side_shape: (B, dims..., D), the shape of this input.

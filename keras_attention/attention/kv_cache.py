@@ -59,8 +59,9 @@ def extend_cache(layer, query, value, key, visibility):
 def rotate_and_transpose(position, heads, positions):
     """Convert heads (B, S, ...), a dict keyed by name, to the layout of a cache.
 
-    The entry `"key"` is rotated by `position`, unless that is None. Tensors (B, S, K, H) are
-    transposed to (B, K, S, H), and tensors (B, S, C) are unchanged.
+    The entry `"key"` is rotated by `position`, unless `position` is None. `positions` are the
+    positions of the S tokens, int (S,) or (B, S). Tensors (B, S, K, H) are transposed to (B, K, S,
+    H), and tensors (B, S, C) are unchanged.
     """
     if position is not None:
         heads = heads | {"key": position.rotate_key(heads["key"], positions)}

@@ -127,7 +127,7 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
     def project_query(self, query):
         """Project queries (B, T, D) to heads (B, T, N, H + R), neither scaled nor rotated.
 
-        The last R features of each head are the part that is rotated later.
+        The last R = `rotary_dim` features of each head are rotated later. `query` is (B, T, D).
         """
         if self._query_down is not None:
             query = self._query_norm(self._query_down(query))
@@ -165,7 +165,7 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
             positions: int (S,) or (B, S), the positions of the tokens. None means 0, 1, 2, ...
 
         Returns:
-            (B, S, C + R).
+            (B, S, C + R), where C is `latent_dim` and R is `rotary_dim`.
         """
         self._check_built()
         latent = self._latent_norm(self._latent_dense(value))

@@ -189,7 +189,10 @@ class LinearAttention(OwnArguments, ProjectionOwner):
         return None
 
     def get_initial_state(self, batch_size):
-        """Return the state before the first key: float32 zeros (batch_size, K, F, V + 1)."""
+        """Return the state before the first key: float32 zeros (batch_size, K, F, V + 1).
+
+        F is the number of features of the feature map, and V is `value_dim`.
+        """
         return ops.zeros(self._state_shape(batch_size), "float32")
 
     def _state_shape(self, batch_size):

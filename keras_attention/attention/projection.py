@@ -69,7 +69,10 @@ class HeadProjection(keras.layers.EinsumDense):
         return (*input_shape[:2], *self.head_shape)
 
     def quantize(self, mode=None, type_check=True, config=None):
-        """Quantize as `EinsumDense` does, which itself does not quantize subclasses."""
+        """Quantize like `EinsumDense.quantize`, which itself does not quantize subclasses.
+
+        The arguments are the same as in Keras.
+        """
         if type_check and type(self) is not HeadProjection:
             raise NotImplementedError(
                 f"{type(self).__name__} may compute something else than HeadProjection, but would "

@@ -22,7 +22,7 @@ def append_tokens(memory, count, new, mask=None):
     """Append tokens to a memory, and drop the oldest ones that no longer fit.
 
     Args:
-        memory: list of tensors (B, M, ...), the old entries.
+        memory: list of tensors (B, M, ...), the old entries, at most M tokens per row.
         count: int (B,). In each row of the memory, the last `count` entries hold tokens.
         new: list of as many tensors (B, T, ...), the tokens to append.
         mask: bool (B, T), False = padding, which is left out. None appends all tokens.
@@ -73,11 +73,11 @@ def join_past(layer, query, value, key, visibility):
     Args:
         layer: a self-attention layer.
         query, value, key: the same tensor (B, T, D) in self-attention.
-        visibility: the `Visibility` of the call.
+        visibility: the `Visibility`, the masks and positions of the call.
 
     Returns:
-        Value, key and `Visibility` of the M + T tokens. All three are unchanged in cross-attention
-        and outside a `scope.SegmentMemory`.
+        Value, key and `Visibility` of M + T tokens, for a memory of M tokens. All three are
+        unchanged in cross-attention, and if no memory is active (a `scope.SegmentMemory`).
     """
     memory = scope.current(scope.SegmentMemory)
     is_self_attention = value is query and key is value and len(query.shape) == 3

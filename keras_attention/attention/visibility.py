@@ -166,7 +166,7 @@ def _count_tokens(mask):
 
 
 def to_rank_four(x, dtype=None):
-    """Convert `x` to a tensor, and add first axes until it has four. None returns None."""
+    """Convert `x` to a tensor of `dtype` with four axes. New axes come first. None returns None."""
     if x is None:
         return None
     x = ops.convert_to_tensor(x)

@@ -38,11 +38,11 @@ def find_advantage(lengths, visibility):
 def banded(query, key, value, equation, visibility):
     """Compute attention for a mask with a bounded `band()`, such as a window, in time O(T · width).
 
-    It is called like `dense` and returns the same output, but None for the weights. The queries are
-    divided into slices. The scores of a slice are computed for the keys from the left bound of its
-    first query to the right bound of its last query, and for the global tokens. The mask applies to
-    these scores, so the result is exact (Beltagy et al., 2020, section 3.1). The queries of the
-    global tokens themselves are computed by `dense`.
+    The arguments and the output are the same as in `dense`. None is returned for the weights. The
+    queries are divided into slices. The scores of a slice are computed for the keys from the left
+    bound of its first query to the right bound of its last query, and for the global tokens. The
+    mask applies to these scores, so the result is exact (Beltagy et al., 2020, section 3.1). The
+    queries of the global tokens themselves are computed by `dense`.
     """
     length, keys = query.shape[1], key.shape[1]
     reach = visibility.mask.reach()
@@ -77,6 +77,9 @@ def _slices(length, keys, reach):
 
 
 def rows_at_once(reach):
-    """Return the number of queries in a slice: half of the width of `reach`, within limits."""
+    """Return the number of queries in a slice: half of the width of the mask, within limits.
+
+    `reach` is the `Reach` of the mask: how many keys a query sees to the left and to the right.
+    """
     width = reach.left + reach.right + 1
     return min(max(width // 2, LEAST_ROWS), MOST_ROWS)

@@ -53,10 +53,10 @@ def _looks_back(visibility, keys):
 def chunked(query, key, value, equation, visibility):
     """Compute attention in memory O(T), forward and backward (Rabe and Staats, 2021).
 
-    It is called like `dense` and returns the same output, but None for the weights. Only queries
-    are sliced, so any normalizer sees whole rows of scores. If the mask bounds how far queries look
-    ahead, the keys of a slice end shortly after its last query. These ends are rounded, so that
-    several slices can share the same tensors of keys and values.
+    The arguments and the output are the same as in `dense`. None is returned for the weights. Only
+    queries are sliced, so any normalizer sees whole rows of scores. If the mask bounds how far
+    queries look ahead, the keys of a slice end shortly after its last query. These ends are
+    rounded, so that several slices can share the same tensors of keys and values.
     """
     length, keys = query.shape[1], key.shape[1]
     ahead = None

@@ -118,7 +118,10 @@ def matmul_by_group(left, right):
 
 
 def add_position_values(output, values):
-    """Add the term of a position encoding to the output (B, T, N, Hv). None adds nothing."""
+    """Add `values`, the term of a position encoding, to `output`. None adds nothing.
+
+    Both are (B, T, N, Hv).
+    """
     if values is None:
         return output
     size, added = output.shape[-1], values.shape[-1]

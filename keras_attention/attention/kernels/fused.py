@@ -30,7 +30,8 @@ def find_obstacle(lengths, equation, visibility):
 def find_advantage(lengths, visibility):
     """Return the reason (str) why the backend's function is the best choice for a call.
 
-    The arguments are not used. They are those of `find_advantage` in the other kernels.
+    `lengths` and `visibility` are not used. Every kernel has this function, with the same
+    arguments.
     """
     return f"{keras.backend.backend()} has an attention function of its own"
 

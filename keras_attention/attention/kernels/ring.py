@@ -33,7 +33,8 @@ def find_obstacle(lengths, equation, visibility):
 def find_advantage(lengths, visibility):
     """Return the reason (str) why ring attention is the best choice for a call, or None.
 
-    The arguments are not used. They are those of `find_advantage` in the other kernels.
+    `lengths` and `visibility` are not used. Every kernel has this function, with the same
+    arguments.
     """
     devices = token_layout.count_sequence_devices()
     return f"the sequence is split among {devices} devices" if devices > 1 else None
@@ -42,11 +43,11 @@ def find_advantage(lengths, visibility):
 def ring(query, key, value, equation, visibility):
     """Compute attention on JAX for a sequence that is split among devices (Liu et al., 2023).
 
-    It is called like `dense` and returns the same output, but None for the weights. Each device
-    keeps its own queries. Keys and values, with their positions and masks, travel from device to
-    device, and each device updates a running softmax (Milakov and Gimelshein, 2018). The whole
-    sequence is never gathered on one device, forward or backward. If the mask has a band, keys
-    travel only as far as the band reaches.
+    The arguments and the output are the same as in `dense`. None is returned for the weights. Each
+    device keeps its own queries. Keys and values, with their positions and masks, travel from
+    device to device, and each device updates a running softmax (Milakov and Gimelshein, 2018). The
+    whole sequence is never gathered on one device, forward or backward. If the mask has a band,
+    keys travel only as far as the band reaches.
     """
     from keras_attention.attention.kernels import ring_jax
 

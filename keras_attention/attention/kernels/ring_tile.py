@@ -15,14 +15,16 @@ COLUMN_AXES = {"key": 1, "value": 1, "positions": -1, "segments": 1, "mask": 3, 
 
 
 class Tile:
-    """Computes the equation for some queries (rows) and some keys (columns).
+    """Computes attention of some queries (rows) to some keys (columns), for ring attention.
 
-    `rows` and `columns` return dicts of tensors of the whole sequence: the query, or key and value,
-    with their positions and masks. The other methods are called with parts of these tensors.
+    The methods `rows` and `columns` return dicts of tensors of the whole sequence: the query, or
+    key and value, with their positions and masks. The other methods take slices of these tensors,
+    for T queries and S keys.
 
     Args:
-        equation: `Equation`. Its normalizer must define `exponents`.
-        visibility: `Visibility`.
+        equation: `Equation`, the score, normalizer and position encoding. Its normalizer must
+            define `exponents`.
+        visibility: `Visibility`, the masks and positions of the call.
     """
 
     def __init__(self, equation, visibility):
@@ -67,8 +69,8 @@ class Tile:
     def exponents(self, rows, columns, start):
         """Compute the exponents in the softmax: float32 (B, N, T, S), `HIDDEN` where masked.
 
-        `rows` and `columns` are parts of the results of these two methods, for some queries and
-        keys. `start` is the index of the first key.
+        `rows` is a slice of the dict from the method `rows`, with T queries. `columns` is a slice
+        of the dict from the method `columns`, with S keys. `start` is the index of the first key.
         """
         query, key = rows["query"], columns["key"]
         i, j = rows["positions"], columns["positions"]
@@ -111,10 +113,11 @@ class Tile:
         return ops.cast(output, "float32"), ops.sum(powers, axis=3, keepdims=True)
 
     def add(self, rows, columns, start, state):
-        """Add the keys of `columns` to the state of a running softmax, and return the new state.
+        """Update a running softmax with the keys of `columns`, and return its new state.
 
-        A state is (reference, output, total): the largest exponent so far, and the two `sums`.
-        `rows`, `columns` and `start` are those of `exponents`.
+        A state is a tuple of float32 tensors: the largest exponent so far (B, N, T, 1), and the two
+        sums that the method `sums` returns. `rows` and `columns` are slices of the dicts from the
+        methods of these names, for T queries and S keys. `start` is the index of the first key.
         """
         reference, output, total = state
         exponents = self.exponents(rows, columns, start)
@@ -124,9 +127,10 @@ class Tile:
         return highest, output * factor + new_output, total * factor + new_total
 
     def normalized(self, rows, columns, start, reference):
-        """Return `sums` with normalized weights, for the backward pass.
+        """Compute the two results of `sums` with normalized weights, for the backward pass.
 
-        `rows`, `columns` and `start` are those of `exponents`. `reference` is the logarithm of the
-        total over all keys, which the forward pass computed.
+        `rows` and `columns` are slices of the dicts from the methods of these names, for T queries
+        and S keys. `start` is the index of the first key. `reference` (B, N, T, 1) is the logarithm
+        of the total over all keys, which the forward pass computed.
         """
         return self.sums(self.exponents(rows, columns, start), rows, columns, reference)

@@ -61,8 +61,9 @@ def compute_slices(block, operands, slices):
 def zero_for(x, slices):
     """Return a tensor of value 0 that depends on `x`, so that it is not optimized away.
 
-    It is added to positions, so that the masks of slices do not become constants. Return None if
-    the masks are small enough to be constants.
+    The zero is added to positions, so that TensorFlow does not store the masks of slices as
+    constants. Return None if the masks are small enough to be constants. `slices` is a list of
+    pairs of `AxisRange`s (queries, keys).
     """
     if sum(rows.size * columns.size for rows, columns in slices) <= MOST_CONSTANT:
         return None

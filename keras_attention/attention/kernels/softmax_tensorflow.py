@@ -36,7 +36,7 @@ def attend_in_slices(query, key, value, equation, visibility, slices, global_key
     """Compute the output (B, N, T, Hv), or return None if this module cannot compute the equation.
 
     `slices` is a list of pairs (rows, columns), ranges of queries and keys. `global_keys` are
-    additional keys for all queries, or None. The other arguments are those of `dense`.
+    additional keys for all queries, or None. The other arguments are the same as in `dense`.
     """
     if global_keys is not None or not _takes(query, key, value, equation, visibility):
         return None
