@@ -30,7 +30,7 @@ class ContrastiveLogits(OwnArguments, keras.layers.Layer):
 
     Call arguments:
         queries: (B, D).
-        documents: (C, D).
+        documents: (C, D), vectors of C documents.
 
     Returns (B, C), or with `dimensions` (B, P, C).
 

@@ -44,7 +44,7 @@ def serialize_inner(layer):
 
 
 def build_attention(attention, query_shape, value_shape):
-    """Build an attention layer for queries (B, T, D) and values (B, S, E) of these shapes.
+    """Build an attention layer for inputs of `query_shape` (B, T, D) and `value_shape` (B, S, E).
 
     `attention` is the layer. It is built by a symbolic call, because the arguments of `build`
     differ between attention layers.
@@ -98,7 +98,10 @@ def call_attention(attention, query, training, value=None, optional=(), **argume
 
 
 def call_with_mask(layer, x, mask, training):
-    """Call `layer` on `x`, with the padding mask if the layer's `call` has an argument `mask`."""
+    """Call `layer` on `x`, with the padding mask if the layer's `call` has an argument `mask`.
+
+    `mask` is bool (B, T) or None. `training` is passed if the layer has this argument.
+    """
     masks = {}
     if mask is not None and keras_internals.takes_argument(layer, "mask"):
         masks["mask"] = mask

@@ -248,7 +248,10 @@ class LogMelSpectrogram(OwnArguments, keras.layers.Layer):
 
 
 def make_window(name, length):
-    """Return the window `"hann"` or `"povey"`, a factor for each sample: float32 (length,)."""
+    """Return the window `name`, a factor for each sample: float32 (length,).
+
+    `name` is `"hann"` or `"povey"`.
+    """
     if name == "hann":
         return (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(length) / length)).astype("float32")
     symmetric = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(length) / (length - 1))
@@ -258,9 +261,10 @@ def make_window(name, length):
 def make_triangles(num_mel_bins, fft_length, sampling_rate, min_freq, max_freq, slaney):
     """Return the weight of each DFT bin in each of F mel bins: float32 (fft_length / 2 + 1, F).
 
-    The arguments are those of `LogMelSpectrogram`. `slaney` is a bool, whether the mel scale is
-    Slaney's. Triangle m rises from corner m to corner m + 1 and falls to corner m + 2. The corners
-    are equally spaced in mel.
+    `num_mel_bins` is F. `fft_length` is the length of a DFT in samples. `sampling_rate`, `min_freq`
+    and `max_freq` are explained in `LogMelSpectrogram`. `slaney` is a bool, whether the mel scale
+    is Slaney's. Triangle m rises from corner m to corner m + 1 and falls to corner m + 2. The
+    corners are equally spaced in mel.
     """
     hertz = np.arange(fft_length // 2 + 1) * sampling_rate / fft_length
     to_mel = _hertz_to_slaney if slaney else _hertz_to_mel

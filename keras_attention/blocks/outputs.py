@@ -75,7 +75,7 @@ class GreedyCTCDecoder(OwnArguments, keras.layers.Layer):
         blank_id: int, the id of the blank, which separates equal labels. It also pads the result.
 
     Call arguments:
-        inputs: logits (B, T, V).
+        inputs: logits (B, T, V), V labels with the blank.
         mask: bool (B, T), True = a frame. Keras fills it from the implicit mask.
 
     Returns int32 (B, T): the labels of each row, followed by `blank_id` as padding.

@@ -205,13 +205,13 @@ class ParserState(OwnArguments, IntegerInputs, keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class AllowedLogits(keras.layers.Layer):
-    """Sets the logits of forbidden ids to -100, and raises those of allowed ids to at least -50.
+    """Sets the logits of forbidden ids to -100, and raises other logits to at least -50.
 
-    With it, the most probable id is always allowed, even in files quantized to int8. `ParserState`
+    So the most probable id is always allowed, even in files quantized to int8. `ParserState`
     returns which ids are allowed.
 
     Call arguments:
-        inputs: logits (..., V).
+        inputs: logits (..., V) of V ids.
         allowed: (..., V), 1 for an allowed id, else 0.
 
     Returns logits (..., V), without a mask.

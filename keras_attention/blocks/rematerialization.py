@@ -12,9 +12,9 @@ from keras_attention.core.recompute import recompute
 def rematerializes(call):
     """Decorate the `call` of a layer so that training recomputes activations for the gradients.
 
-    This happens if the attribute `remat` of the layer is True. Training then needs less memory and
-    more time. Inference, generation with a cache, recorded attention and exports run `call`
-    unchanged.
+    Activations are recomputed if the attribute `remat` of the layer is True. Training then needs
+    less memory and more time. Inference, generation with a cache, recorded attention and exports
+    run `call` unchanged.
     """
 
     @functools.wraps(call)
@@ -34,7 +34,7 @@ class Rematerialized(scope.Scope):
 def runs_plainly():
     """Return whether blocks must not recompute activations or run as a loop.
 
-    This is True while attention is recorded, a cache is used, or a model is exported.
+    The result is True while attention is recorded, a cache is used, or a model is exported.
     """
     kinds = (scope.Recording, scope.CacheScope, scope.Export)
     return any(scope.current(kind) is not None for kind in kinds)
@@ -80,8 +80,9 @@ def find_state(layer):
 def read_state(layer, state):
     """Return a list of the current values of `state`, a list of variables of `layer`.
 
-    PyTorch assigns in place, so a second computation would read new values. Therefore values of
-    variables that training does not update, such as seeds, are copied on PyTorch.
+    The values are for a second run of the layer, which recomputes activations. On PyTorch the first
+    run changes values in place. So values that training does not update, such as seeds, are copied
+    there.
     """
     values = keras_internals.read_values(state)
     if keras.backend.backend() != "torch":

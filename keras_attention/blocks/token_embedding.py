@@ -274,7 +274,7 @@ def inner_products(x, table):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class SegmentEmbedding(OwnArguments, IntegerInputs, ProjectionOwner):
-    """Adds a learned vector for its segment to each token (Devlin et al., 2019, figure 2).
+    """Adds the learned vector of a token's segment to each token (Devlin et al., 2019, figure 2).
 
     Args:
         num_segments: int, number of segment types, such as 2 for pairs of sentences.
