@@ -61,7 +61,7 @@ def run_command(command, name=None):
 
 
 def name_options(text, name):
-    """Replace Python arguments in a message by the command line options of the command `name`.
+    """Replace Python arguments in a message, `text`, by the options of the command `name`.
 
     `max_length=` becomes `--max-length`, and `encoding='cp1252'` becomes `--encoding cp1252`.
     """

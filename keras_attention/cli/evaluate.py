@@ -184,9 +184,10 @@ def converse(task, turns, options):
 
 
 def collect_inputs(inputs, file):
-    """Return a list of the inputs: those of the command line, then the lines of a file or stdin.
+    """Return a list of all inputs: `inputs` from the command line, then the lines of `file`.
 
-    An empty line becomes `BLANK`, so that there is a line of output for each line of input.
+    `file` is a path, `-` for standard input, or None. An empty line becomes `BLANK`, so that there
+    is a line of output for each line of input.
     """
     results = []
     for text in [*inputs, *([] if file is None else [file])]:

@@ -77,7 +77,7 @@ def check_batch_size(batch_size, mesh):
 def finish_with_tensorflow(**arguments):
     """Export and test a trained model in a new process with TensorFlow.
 
-    The arguments are those of `ka.cli.train.train`. If the new process fails, it has printed the
+    `arguments` are the arguments of `ka.cli.train.train`. If the new process fails, it prints the
     reason, and this process exits, too.
     """
     # If native code is muted, `sys.stderr` is not the stderr that new processes inherit.

@@ -76,7 +76,7 @@ def print_log():
 
 
 def write_options(text, options):
-    """Return a message with Python arguments replaced by command line options.
+    """Return `text`, a message, with Python arguments replaced by command line options.
 
     `options` is a dict from the name of an argument to its option.
     """

@@ -30,7 +30,7 @@ ABOUT_DIGITS = {
 def load_digits():
     """Load 1,797 images (8, 8, 1) of handwritten digits, and return a `ka.data.DataSet`.
 
-    Every split has the same share of each digit.
+    Every split has the same share of each digit. `seed` is for the random split.
     """
     try:
         from sklearn import datasets
@@ -141,7 +141,8 @@ class Source:
     """The origin of a `DataSet` (a named dataset or files), and the options for reading it.
 
     Args:
-        dataset: str, the name of a dataset in TFDS or in `NAMED`. None if there are files.
+        dataset: str, the name of a dataset in TFDS or in `NAMED` (datasets of this package). None
+            if there are files.
         files: dict from `"train"`, `"dev"` and `"test"` to a path or None.
         label_column, text_column: str, the name or number of a column. None uses the default of the
             task.
