@@ -55,9 +55,10 @@ def may_follow(tag, next_tag, scheme):
 
 
 def find_forbidden(tags, scheme):
-    """Return the index of the first tag that its scheme does not allow there, or None.
+    """Return the index of the first tag that may not follow the tag before it, or None.
 
-    If the last entity is not closed, this is the number of tags.
+    `tags` is a list of str, and `scheme` a key of `SCHEMES`. If the last entity is not closed, the
+    result is the number of tags.
     """
     pairs = zip(("O", *tags), (*tags, "O"), strict=True)
     return next((k for k, pair in enumerate(pairs) if not may_follow(*pair, scheme)), None)

@@ -55,7 +55,8 @@ def read_attached(tensor, name):
 def infers_shapes():
     """Return whether Keras runs code only for the shapes of its results.
 
-    `fit` does this first on JAX and PyTorch. The loss then gets other tensors than the model's.
+    On JAX and PyTorch, `fit` begins with such a run. The loss then gets other tensors than the
+    model's outputs.
     """
     return in_symbolic_scope()
 
@@ -63,8 +64,8 @@ def infers_shapes():
 def sum_losses(losses, sample_weight, mask):
     """Return the sum of losses, each multiplied by its sample weight and its mask, as Keras does.
 
-    `losses` is a float tensor. Weights and mask are tensors, or None. Keras gets a copy of the
-    weights, because on PyTorch Keras multiplies weights by the mask in place.
+    `losses` is a float tensor. `sample_weight` and `mask` are tensors, or None. Keras gets a copy
+    of the weights, because on PyTorch Keras multiplies weights by the mask in place.
     """
     if sample_weight is not None:
         sample_weight = keras.ops.copy(sample_weight)
@@ -121,7 +122,7 @@ def adam_variables(optimizer, variable):
 
 
 def decays(optimizer, variable):
-    """Return whether a Keras optimizer applies weight decay to `variable`."""
+    """Return whether `optimizer`, of Keras, applies weight decay to `variable`."""
     return optimizer._use_weight_decay(variable)
 
 
@@ -179,7 +180,10 @@ def call_arguments(tensor):
 
 
 def consumers(tensor):
-    """List (operation, its input tensors) for all calls that read `tensor`, an input of a model."""
+    """Return a list of (operation, inputs of the operation) for all calls that read `tensor`.
+
+    `tensor` is a symbolic input of a functional model.
+    """
     return [(node.operation, node.input_tensors) for node in producer(tensor)._outbound_nodes]
 
 

@@ -34,7 +34,7 @@ def has_keras():
 def import_module(name):
     """Import and return a module, with a helpful error if Keras or TensorFlow is not installed.
 
-    The ImportError says how to install the missing package.
+    `name` is the full name of the module. The ImportError says how to install the missing package.
 
     ```python
     from keras_attention.core.lazy import import_module

@@ -68,7 +68,10 @@ class Recording(Scope):
         return key
 
     def change_of(self, layer):
-        """Return a function applied to a layer's weights before it uses them. None: no change."""
+        """Return the function that changes a layer's attention weights, or None for no change.
+
+        Subclasses override this method. The function is applied before the layer uses the weights.
+        """
 
     def path_of(self, layer):
         """Return the key of a layer in `maps`. Subclasses may override it."""
@@ -231,7 +234,7 @@ class CacheSlot:
         )
 
     def update(self, **tensors):
-        """Store `tensors` for the next call."""
+        """Store `tensors`, keyword arguments name = tensor, for the next call of the model."""
         self.scope.cache.update({self.key(name): x for name, x in tensors.items()})
 
     def declare(self, **entries):
@@ -321,13 +324,16 @@ def record_weights(layer, weights):
 
 
 def change_of_weights(layer):
-    """Return the `Recording.change_of` of a layer, or None outside a `Recording`."""
+    """Return the function that changes a layer's attention weights, or None for no change.
+
+    The innermost `Recording` chooses the function by its method `change_of`.
+    """
     recording = current(Recording)
     return None if recording is None else recording.change_of(layer)
 
 
 def mask_constant():
-    """Return the finite number that is added to masked scores: -1e9, or that of an `Export`."""
+    """Return the finite number that is added to masked scores: -1e9, or that of the `Export`."""
     scope = current(Export)
     return MASK_CONSTANT if scope is None else scope.mask_constant
 

@@ -20,7 +20,7 @@ class Padding:
 
     @property
     def filler(self):
-        """Return the id to pad rows with: `id`, or 0 if it is None."""
+        """Return the id to pad rows with: the attribute `id`, or 0 if `id` is None."""
         return self.id or 0
 
     @property
