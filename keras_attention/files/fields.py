@@ -118,7 +118,7 @@ class Fields:
         return Fields(self.path, values, within, ignored=ignored, error_class=self.error_class)
 
     def refuse(self, *names):
-        """Raise an error if one of these fields has a value that turns a setting on.
+        """Raise an error if one of the fields `names` has a value that turns a setting on.
 
         A setting is off if its field is missing or in `OFF`, such as false or 0.
         """
@@ -233,7 +233,7 @@ class Fields:
         return choices[value] if isinstance(choices, dict) else value
 
     def each_of(self, name, choices, default):
-        """Return the field `name`, a list of strings, all of which must be in `choices`."""
+        """Return the field `name`, a list of strings. Each string must be in `choices`."""
         values = self.get(name, default)
         for value in values:
             if value not in choices:
