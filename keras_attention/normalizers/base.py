@@ -60,10 +60,10 @@ class Normalizer:
         return ops.cast(self.normalize(scores, allowed) * allowed, dtype)
 
     def loose(self, scores, mask):
-        """Compute the weights as a call does, but with arbitrary weights for queries without keys.
+        """Compute the weights like a call, but with arbitrary weights if a query sees no key.
 
-        `scores` and `mask` are those of the call. Kernels that set the output of such queries to
-        zero later use this method, to save a pass over the weights.
+        `scores` and `mask` are the arguments of a call. Kernels that later set the output of such
+        queries to zero use this method, to save a pass over the weights.
         """
         return self(scores, mask)
 

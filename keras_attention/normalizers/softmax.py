@@ -73,14 +73,14 @@ class Softmax(Normalizer, Part):
 
 
 def softmax(scores):
-    """Compute the softmax over the last axis, without Keras's warning for a single key."""
+    """Compute the softmax of `scores` over the last axis, without Keras's warning for one key."""
     if scores.shape[-1] == 1:
         return 1.0 + 0.0 * scores  # ones with a gradient of zero
     return ops.softmax(scores, axis=-1)
 
 
 def softmax_with_sink(scores, sink):
-    """Compute the softmax over the last axis with an additional score, `sink`.
+    """Compute the softmax of scores (B, N, T, S) over the last axis with one more score, `sink`.
 
     The sink, a number or a tensor (1, N, 1, 1), takes part in the denominator. Its own weight is
     dropped.

@@ -43,7 +43,7 @@ def sparsemax(scores):
 
 
 def compute_threshold(scores):
-    """Compute τ of scores with maximum 0: the largest (sum of k highest scores - 1) / k."""
+    """Compute τ of `scores` with maximum 0: the largest (sum of the k highest scores - 1) / k."""
     ordered, ranks = sort_descending(scores)
     return ops.max((ops.cumsum(ordered, axis=-1) - 1.0) / ranks, axis=-1, keepdims=True)
 
