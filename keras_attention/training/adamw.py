@@ -10,7 +10,7 @@ class AdamW(keras.optimizers.AdamW):
     """The optimizer AdamW (Loshchilov and Hutter, 2019), faster on TensorFlow than Keras's class.
 
     Keras updates a variable in ten operations. On TensorFlow this class calls one fused kernel
-    instead. It falls back to Keras's own update on other backends, with `amsgrad=True`, and under a
+    instead. The class uses Keras's own update on other backends, with `amsgrad=True`, and under a
     `tf.distribute` strategy.
 
     TensorFlow represents the gradient of an embedding table as a list of rows, and a frequent token

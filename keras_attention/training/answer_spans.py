@@ -10,7 +10,10 @@ from keras_attention.training.metrics import MaskedMean, read_positions
 
 
 def stack_ends(outputs):
-    """Return the start and end logits of a `question_answerer` as one tensor (B, 2, T)."""
+    """Return the start and end logits of a `question_answerer` as one tensor (B, 2, T).
+
+    `outputs` is a dict with `"start_logits"` and `"end_logits"` (B, T).
+    """
     return ops.stack([outputs["start_logits"], outputs["end_logits"]], axis=1)
 
 
@@ -18,10 +21,10 @@ def stack_ends(outputs):
 class SpanCrossentropy(MaskedSparseCategoricalCrossentropy):
     """Loss of `ka.models.question_answerer`: the mean cross-entropy of the start and the end.
 
-    (Devlin et al., 2019, section 4.2.) Compile it with `ka.training.JointModel`, because the model
-    has two outputs. The arguments are those of `MaskedSparseCategoricalCrossentropy`, such as
-    `ignore_class`. Avoid `label_smoothing`, which expects some probability at every position, also
-    at positions that cannot be an answer and have the logit -100.
+    See Devlin et al. (2019, section 4.2). Compile the loss with `ka.training.JointModel`, because
+    the model has two outputs. The class has the arguments of `MaskedSparseCategoricalCrossentropy`,
+    such as `ignore_class`. Avoid `label_smoothing`, which expects some probability at every
+    position, also at positions that cannot be an answer and have the logit -100.
 
     Call arguments:
         y_true: int (B, 2), the first and the last position of the answer, counted from 0. Rows of

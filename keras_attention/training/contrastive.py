@@ -64,8 +64,9 @@ class InfoNCE(GlobalMeanLoss):
 class ContrastiveAccuracy(MaskedMean):
     """Fraction of queries whose matching document has the largest logit in the batch.
 
-    The arguments of `update_state` are those of `InfoNCE`. With several dimensions, the metric is
-    the mean over dimensions. It depends on the batch size: with larger batches it is lower.
+    `update_state` has the same arguments as a call of `InfoNCE`. With several dimensions, the
+    metric is the mean over dimensions. It depends on the batch size: with larger batches it is
+    lower.
 
     ```python
     import numpy as np

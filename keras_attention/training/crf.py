@@ -23,8 +23,9 @@ class CRFLoss(MaskedSparseCategoricalCrossentropy):
     Call arguments:
         y_true: int labels (B, T). Positions with the label `ignore_class` are left out of the
             sequence, so the labels before and after them are neighbors.
-        y_pred: the output (B, T, L) of the layer, in the same training step. The layer attaches the
-            scores that the loss needs, as `keras.activations.softmax` attaches logits.
+        y_pred: the output (B, T, L) of the layer, for L labels, in the same training step. The
+            layer attaches the scores that the loss needs, as `keras.activations.softmax` attaches
+            logits.
         sample_weight: (B,) or (B, T).
 
     ```python

@@ -26,9 +26,10 @@ class MaskedCTC(GlobalMeanLoss):
         dtype: dtype of the loss. None means float32, even under mixed precision.
 
     Call arguments:
-        y_true: int labels (B, U), padded with `blank_id` at the end.
-        y_pred: logits (B, T, V). Their implicit Keras mask, bool (B, T), is True for the frames of
-            the utterance, and padding comes after them. Without a mask all T frames count.
+        y_true: int labels (B, U), at most U per utterance, padded with `blank_id` at the end.
+        y_pred: logits (B, T, V) of V labels with the blank. Their implicit Keras mask, bool (B, T),
+            is True for the frames of the utterance, and padding comes after them. Without a mask
+            all T frames count.
         sample_weight: (B,).
 
     An utterance needs at least as many frames as labels, plus one for each pair of equal adjacent
@@ -85,8 +86,9 @@ class CTCTranscriptAccuracy(OwnArguments, keras.metrics.Mean):
         blank_id: int, the id of the blank class, which is also the padding of the labels.
 
     Call arguments of `update_state`:
-        y_true: int labels (B, U), padded with `blank_id` at the end.
-        y_pred: logits (B, T, V), with an optional Keras mask (B, T) of the frames.
+        y_true: int labels (B, U), at most U per utterance, padded with `blank_id` at the end.
+        y_pred: logits (B, T, V) of V labels with the blank, with an optional Keras mask (B, T) of
+            the frames.
         sample_weight: (B,).
 
     ```python
@@ -125,8 +127,8 @@ def compute_ctc_loss(labels, logits, lengths, blank_id=0):
     """Compute the CTC loss of each utterance, float (B,), or 0 if it has too few frames.
 
     Args:
-        labels: int32 (B, U), padded with `blank_id`.
-        logits: float (B, T, V).
+        labels: int32 (B, U), at most U per utterance, padded with `blank_id`.
+        logits: float (B, T, V), for T frames and V labels with the blank.
         lengths: int32 (B,), the number of frames of each utterance.
         blank_id: int, the id of the blank class.
     """

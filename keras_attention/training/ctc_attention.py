@@ -30,8 +30,9 @@ class CTCAttention(GlobalMeanLoss):
     Call arguments:
         y_true: dict of int labels, as `ka.data.batches` returns them: `"logits"` (B, U) for the
             decoder, padded with -1, and `"ctc_logits"` (B, L) for the encoder, padded with 0.
-        y_pred: dict of logits: `"logits"` (B, U, V) of the decoder, and `"ctc_logits"` (B, T, V) of
-            the encoder, whose Keras mask, bool (B, T), is True for the frames of the utterance.
+        y_pred: dict of logits over V ids: `"logits"` (B, U, V) of the decoder, and `"ctc_logits"`
+            (B, T, V) of the encoder, whose Keras mask, bool (B, T), is True for the frames of the
+            utterance.
         sample_weight: (B,).
 
     ```python
@@ -94,9 +95,9 @@ class CTCAttention(GlobalMeanLoss):
 class DecoderAccuracy(MaskedSparseCategoricalAccuracy):
     """Accuracy of the decoder of a model with `"logits"` and `"ctc_logits"`, padding ignored.
 
-    For a `JointModel`, whose loss and metrics receive dicts of all labels and outputs. This is
-    `MaskedSparseCategoricalAccuracy` of the token ids `y_true["logits"]` and the logits
-    `y_pred["logits"]`.
+    Use it with a `JointModel`, whose loss and metrics receive dicts of all labels and outputs. The
+    metric computes `MaskedSparseCategoricalAccuracy` from the token ids `y_true["logits"]` and the
+    logits `y_pred["logits"]`.
     """
 
     def update_state(self, y_true, y_pred, sample_weight=None):
@@ -107,8 +108,9 @@ class DecoderAccuracy(MaskedSparseCategoricalAccuracy):
 class DecoderSequenceAccuracy(MaskedSequenceAccuracy):
     """Fraction of rows in which the decoder predicts every token right, padding ignored.
 
-    For a `JointModel`, whose loss and metrics receive dicts of all labels and outputs. This is
-    `MaskedSequenceAccuracy` of the token ids `y_true["logits"]` and the logits `y_pred["logits"]`.
+    Use it with a `JointModel`, whose loss and metrics receive dicts of all labels and outputs. The
+    metric computes `MaskedSequenceAccuracy` from the token ids `y_true["logits"]` and the logits
+    `y_pred["logits"]`.
     """
 
     def update_state(self, y_true, y_pred, sample_weight=None):

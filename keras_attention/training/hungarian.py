@@ -34,9 +34,9 @@ class HungarianLoss(GlobalMeanLoss):
         classification: str. `"focal"` is a sigmoid per class with the focal loss (Lin et al.,
             2017), as in Deformable DETR (Zhu et al., 2021). `"varifocal"` is a sigmoid trained to
             predict the IoU of the box and its object, so that the best boxes get the highest scores
-            (Zhang et al., 2021, *VarifocalNet*, equation 2). Its matching costs are those of
-            `"focal"`, as in RT-DETR. `"cross_entropy"` is a softmax whose last class is "no
-            object", as in DETR.
+            (Zhang et al., 2021, *VarifocalNet*, equation 2). Matching uses the costs of `"focal"`,
+            as in RT-DETR. `"cross_entropy"` is a softmax whose last class is "no object", as in
+            DETR.
         class_weight: float, weight of the classification in both loss and cost. None means 1 for
             `"cross_entropy"`, and 2 otherwise.
         l1_weight, giou_weight: float, weights of the two box terms in both loss and cost.
@@ -178,10 +178,10 @@ class HungarianLoss(GlobalMeanLoss):
         return images * ops.sum(weights * losses, axis=1) / sum_over_replicas(ops.sum(weights))
 
     def compute_costs(self, labels, boxes, logits, predicted):
-        """Compute the cost of matching each query with each object, float (B, Q, M).
+        """Compute the cost of matching each of Q queries with each of M objects, float (B, Q, M).
 
         `labels` (B, M) and `boxes` (B, M, 4) are the true classes and boxes of objects, `logits`
-        (B, Q, C) and `predicted` (B, Q, 4) the predicted ones.
+        (B, Q, C), for C classes, and `predicted` (B, Q, 4) are the predictions.
         """
         if self.classification != "cross_entropy":
             shares = ops.sigmoid(logits)
@@ -202,7 +202,7 @@ def match_objects(costs, labels):
     """Match each object with a different query, so that the sum of costs is minimal.
 
     Args:
-        costs: float (B, Q, M), the cost of matching each query with each object.
+        costs: float (B, Q, M), the cost of matching each of Q queries with each of M objects.
         labels: int (B, M). Objects with a negative label are padding.
 
     Returns:
@@ -236,7 +236,7 @@ def match_objects(costs, labels):
 def assign(costs, labels):
     """Return the index of the query of each object, int32 (B, M), computed with SciPy.
 
-    The arguments are those of `match_objects`, as NumPy arrays.
+    `costs` (B, Q, M) and `labels` (B, M) are NumPy arrays, explained in `match_objects`.
     """
     scipy = import_extra("scipy.optimize", "ka.training.HungarianLoss", "SciPy", "detection")
     costs, labels = np.asarray(costs), np.asarray(labels)

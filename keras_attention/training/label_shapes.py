@@ -47,10 +47,11 @@ def match_targets(name, targets, predictions):
 
 
 def match_rows(name, labels, predictions):
-    """Return labels in the shape (B, U) for predictions (B, T, V), where U and T may differ.
+    """Return labels in the shape (B, U) for predictions (B, T, V), where U may differ from T.
 
-    Labels (B, U, 1) lose their last axis. For any other shape a ValueError is raised that names
-    `name`, the loss or metric.
+    U is the number of labels of a row, T the number of frames, and V the number of classes. Labels
+    (B, U, 1) lose their last axis. For any other shape a ValueError is raised that names `name`,
+    the loss or metric.
     """
     refuse_ragged(name, labels)
     shape, scores = shape_of(labels), shape_of(predictions)
@@ -66,10 +67,11 @@ def match_rows(name, labels, predictions):
 def match_numbers(name, numbers, logits):
     """Split the numbers of texts (B, 1 + K) in a batch of B pairs: return queries and documents.
 
-    Queries are (B,). Documents are (K · B,): the first of each row, then the second of each row,
-    and so on. The logits are (B, K · B) or (B, P, K · B). For any other shape a ValueError is
-    raised that names `name`, the loss or metric. Sizes that are unknown while TensorFlow traces are
-    compared when the graph runs.
+    A row has the number of its query, and of K documents. Queries are (B,). Documents are (K · B,):
+    the first of each row, then the second of each row, and so on. The logits are (B, K · B), or (B,
+    P, K · B) for vectors of P sizes. For any other shape a ValueError is raised that names `name`,
+    the loss or metric. Sizes that are unknown while TensorFlow traces are compared when the graph
+    runs.
     """
     refuse_ragged(name, numbers)
     shape, expected = shape_of(numbers), shape_of(logits)
@@ -93,7 +95,10 @@ def match_numbers(name, numbers, logits):
 def check_objects(name, y_true, y_pred):
     """Raise a ValueError unless labels are (B, M), boxes (B, M, 4) and logits (B, Q, C).
 
-    `y_true` and `y_pred` are the dicts of `HungarianLoss`. The error names the loss `name`.
+    M is the number of objects, Q of queries, and C of classes.
+
+    `y_true` and `y_pred` are the dicts that `HungarianLoss` explains. The error names the loss
+    `name`.
     """
     labels, boxes, logits = map(shape_of, (y_true["labels"], y_true["boxes"], y_pred["logits"]))
     have_ranks = len(labels) == 2 and _agree(boxes, (*labels, 4)) and len(logits) == 3

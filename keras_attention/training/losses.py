@@ -90,7 +90,8 @@ class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
 def compute_crossentropy(labels, logits, label_smoothing=0.0):
     """Compute the cross-entropy (...) of `labels`, int32 (...), under `logits`, float (..., L).
 
-    The function does not call the fused losses of the backends, which are slower on a CPU and need
+    `label_smoothing` is the probability that the target spreads evenly over all L classes. The
+    function does not call the fused losses of the backends, which are slower on a CPU and need
     another pass over the classes for label smoothing. On a CPU TensorFlow raises an error for
     labels outside 0 to L - 1.
     """

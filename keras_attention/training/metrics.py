@@ -12,8 +12,10 @@ from keras_attention.training.losses import compute_crossentropy
 def read_positions(metric, y_true, y_pred, sample_weight=None):
     """Return labels as int32, and a weight for each label, from the arguments of `update_state`.
 
-    `metric` is the Keras metric, with an attribute `ignore_class`. The weight is the sample weight,
-    or 1. It is 0 where the label is `metric.ignore_class` or the Keras mask of `y_pred` is False.
+    `metric` is the Keras metric, with an attribute `ignore_class`. The other arguments are
+    `y_true`, `y_pred` and `sample_weight` of its `update_state`. The weight of a label is its
+    sample weight, or 1. The weight is 0 where the label is `metric.ignore_class` or the Keras mask
+    of `y_pred` is False.
     """
     name = type(metric).__name__
     labels = match_labels(name, y_true, y_pred)
@@ -93,8 +95,8 @@ class MaskedSparseCategoricalAccuracy(MaskedMean):
 class MaskedSequenceAccuracy(MaskedMean):
     """Fraction of rows in which the predicted class is right at every position.
 
-    For a decoder that reads the true tokens in training, it is the fraction of rows that greedy
-    decoding reproduces exactly.
+    For a decoder that reads the true tokens in training, the result is the fraction of rows that
+    greedy decoding reproduces exactly.
 
     Args:
         ignore_class: int, the label of positions to ignore, such as padding. Rows without any other
@@ -102,7 +104,7 @@ class MaskedSequenceAccuracy(MaskedMean):
 
     Call arguments of `update_state`:
         y_true: int labels (B, T).
-        y_pred: logits or probabilities (B, T, L), with an optional Keras mask (B, T).
+        y_pred: logits or probabilities (B, T, L) of L classes, with an optional Keras mask (B, T).
         sample_weight: (B,) or (B, T). Positions of weight 0 are ignored. The weight of a row is the
             largest weight of its positions.
 
@@ -136,7 +138,7 @@ class MaskedSequenceAccuracy(MaskedMean):
 class MaskedPerplexity(MaskedMean):
     """Perplexity of a language model: exp of the mean cross-entropy of the tokens.
 
-    The arguments are those of `MaskedSparseCategoricalAccuracy`, except that `y_pred` must be
+    The class has the arguments of `MaskedSparseCategoricalAccuracy`, except that `y_pred` must be
     logits, not probabilities. Every token of an epoch has the same weight.
 
     ```python

@@ -16,7 +16,7 @@ BATCH, LENGTH, WIDTH = 4, 128, 768  # with less, other operations matter as much
 
 
 def fastest_dtype_policy():
-    """Return the dtype policy that trains faster here, `"mixed_bfloat16"` or `"float32"`.
+    """Return the dtype policy that trains faster on this machine.
 
     GPUs, TPUs and CPUs with AMX or AVX512-BF16 are faster in bfloat16. Other CPUs are several times
     slower. The backend matters, too. So this function runs training steps of a block as wide as
@@ -24,7 +24,8 @@ def fastest_dtype_policy():
     median speedup is at least 15 %. `ka.training.speed_report()` names what else decides the speed.
 
     Returns:
-        The name of a Keras dtype policy. Weights stay float32 in both.
+        `"mixed_bfloat16"` or `"float32"`, the name of a Keras dtype policy. Weights stay float32 in
+        both.
 
     ```python
     import keras

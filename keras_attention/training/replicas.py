@@ -14,9 +14,10 @@ from keras_attention.training.label_shapes import match_weights, shape_of
 def count_replicas():
     """Return the number of replicas that share a batch.
 
-    On TensorFlow it is the number of replicas of the active `tf.distribute` strategy. On PyTorch it
-    is the number of `torch.distributed` processes while gradients are enabled, and 1 otherwise,
-    because a process may evaluate by itself. On JAX it is 1, because arrays span all devices.
+    A replica is a copy of the model on one device. On TensorFlow the result is the number of
+    replicas of the active `tf.distribute` strategy. On PyTorch it is the number of
+    `torch.distributed` processes while gradients are enabled, and 1 otherwise, because a process
+    may evaluate by itself. On JAX it is 1, because arrays span all devices.
     """
     backend = keras.backend.backend()
     if backend == "tensorflow":
@@ -69,10 +70,10 @@ def divide_by_all(total, count):
         count: scalar, the number of losses on this replica.
 
     Returns:
-        `Σ total / Σ count` over the replicas, or 0 if all counts are 0. On TensorFlow it is divided
-        by the number of replicas, like Keras's losses. Its gradient is that of this replica's part,
-        so that the step equals that of a single device, after `tf.distribute` sums the gradients of
-        all replicas, or PyTorch averages them.
+        `Σ total / Σ count` over the replicas, or 0 if all counts are 0. On TensorFlow the result is
+        divided by the number of replicas, like Keras's losses. The gradient is only for the losses
+        of this replica. `tf.distribute` sums the gradients of all replicas, and PyTorch averages
+        them, so the training step equals the step of a single device.
     """
     replicas = count_replicas()
     if replicas == 1:
@@ -106,7 +107,10 @@ class GlobalMeanLoss(OwnArguments, keras.losses.Loss):
         super().__init__(name=name, reduction=reduction, dtype=dtype or "float32")
 
     def get_loss_shape(self, y_pred):
-        """Return the static shape of the losses that `call` returns, before the reduction."""
+        """Return the static shape of the losses that `call` returns, before the reduction.
+
+        `y_pred` is the output of the model.
+        """
         return shape_of(y_pred)[:-1]
 
     def __call__(self, y_true, y_pred, sample_weight=None):
@@ -132,8 +136,9 @@ class GlobalMeanLoss(OwnArguments, keras.losses.Loss):
 def sum_losses(losses, sample_weight, mask, reduction):
     """Return the weighted sum of this replica's losses, and the divisor of their mean.
 
-    `sample_weight` are the weights, or None. Losses are left out where `mask` or the Keras mask of
-    `losses` is False. `reduction` is the argument of the Keras loss, and must not be None.
+    `losses` is a float tensor, and `sample_weight` its weights, or None. Losses are left out where
+    `mask` or the Keras mask of `losses` is False. `reduction` is the argument of the Keras loss,
+    and must not be None.
     """
     masks = [each for each in (mask, keras_internals.get_mask(losses)) if each is not None]
     mask = None if not masks else masks[0] if len(masks) == 1 else ops.logical_and(*masks)
@@ -143,9 +148,10 @@ def sum_losses(losses, sample_weight, mask, reduction):
 
 
 def reduce_sums(total, count, reduction):
-    """Return the loss of all replicas from the results of `sum_losses` on this replica.
+    """Return the loss of all replicas, from the sum and the count of losses on this replica.
 
-    These are `total` and `count`, scalars. `reduction` is the argument of the Keras loss.
+    `total` and `count` are scalars, the results of `sum_losses`. `reduction` is the argument of the
+    Keras loss.
     """
     if reduction != "sum":
         return divide_by_all(total, count)

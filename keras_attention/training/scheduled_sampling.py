@@ -145,7 +145,10 @@ NAMES = {
 
 
 def get_teacher_forcing(identifier):
-    """Return a `TeacherForcing` from a schedule, its name or config, or a constant float."""
+    """Return the `TeacherForcing` that `identifier` describes.
+
+    `identifier` is a schedule, its name or config, or a float for a constant probability.
+    """
     if isinstance(identifier, int | float) and not isinstance(identifier, bool):
         return ConstantForcing(identifier)
     schedule = get(identifier, names=NAMES, family="teacher forcing", base=TeacherForcing)

@@ -15,10 +15,10 @@ def sum_over_chunks(compute, chunks, weights, data, state, differentiable=True):
     Args:
         compute: function `(chunk, weights, data, state) -> (float scalar, next state)`. `weights`
             must be the only trainable variables that it reads.
-        chunks: float tensor (K, ...), the K chunks, differentiated.
-        weights: list of float tensors, differentiated.
-        data: list of tensors (K, ...), not differentiated.
-        state: list of tensors that `compute` updates, not differentiated.
+        chunks: float tensor (K, ...), the K chunks, with a gradient.
+        weights: list of float tensors, with gradients.
+        data: list of tensors (K, ...), without gradients.
+        state: list of tensors that `compute` updates, without gradients.
         differentiable: bool, whether to compute gradients on TensorFlow. Other backends ignore it,
             and compute gradients only if they are needed.
 

@@ -24,7 +24,8 @@ class TwoPasses(OwnArguments, TeacherForced, keras.layers.Layer):
 
     Args:
         model: functional `keras.Model` whose inputs are a dict with `"target_ids"`, int (B, T),
-            padded with 0. Its output is logits (B, T, V), where position t predicts token t + 1.
+            padded with 0. Its output is logits (B, T, V) of V ids, where position t predicts token
+            t + 1.
         feedback: `"argmax"` predicts the likeliest token, `"sample"` chooses a random token from
             the predicted distribution. The padding id 0 is never predicted.
         passes: int, how often the target is mixed, each time with the predictions of the previous

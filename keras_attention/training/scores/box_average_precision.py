@@ -25,8 +25,8 @@ class BoxAveragePrecision(OwnArguments, keras.metrics.Metric):
 
     Args:
         num_classes: int, the number of classes without "no object".
-        no_object: bool, whether the logits have an additional last class for "no object". If so,
-            scores are a softmax over the logits, otherwise a sigmoid of each.
+        no_object: bool, whether the logits have an additional last class for "no object". With it,
+            scores are a softmax over the logits, and without it a sigmoid of each.
         iou_thresholds: floats, the IoU that a correct box needs. COCO's ten thresholds by default.
         num_thresholds: int, the number of bins for scores between 0 and 1.
 

@@ -39,7 +39,10 @@ class TagScheme:
         self._types = np.array(numbers, "int32")
 
     def read(self, labels):
-        """Return `begins` and `types` for label ids (B, T). Negative ids are read as `O`."""
+        """Return the tensors `begins` and `types`, both int (B, T), for label ids (B, T).
+
+        `TagScheme` explains the two tensors. Negative ids are read as `O`.
+        """
         valid = ops.cast(labels >= 0, "int32")
         labels = ops.maximum(labels, 0)
         begins, ends, types = (
@@ -50,7 +53,7 @@ class TagScheme:
 
 
 def left_align(true, predicted, weights):
-    """Move the positions of weight 0 to the end of each row, and set both labels there to -1.
+    """Move the positions of weight 0 to the end of each row, and set their labels to -1.
 
     Args:
         true, predicted: int (B, T), label ids.
@@ -118,7 +121,7 @@ AVERAGES = ("micro", "macro", "weighted", None)
 class EntityMetric(OwnArguments, keras.metrics.Metric):
     """Base class of metrics that count the true, predicted and correctly predicted entities.
 
-    A subclass computes a score from these counts in `score`.
+    A subclass defines the method `score`, which computes a score from these counts.
     """
 
     own_arguments = ("labels", "average", "ignore_class")
@@ -147,7 +150,7 @@ class EntityMetric(OwnArguments, keras.metrics.Metric):
 
         Args:
             y_true: int labels (B, T).
-            y_pred: logits or probabilities (B, T, L).
+            y_pred: logits or probabilities (B, T, L) of L labels.
             sample_weight: (B,) or (B, T). An entity has the weight of its first token. Tokens of
                 weight 0 are ignored like padding.
         """

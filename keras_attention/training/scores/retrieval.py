@@ -12,7 +12,8 @@ def score_retrieval(scores, relevant):
     scores keep their order. A document is relevant or not.
 
     Args:
-        scores: array (Q, C), or an iterable of Q rows, the score of each document for each query.
+        scores: array (Q, C), or an iterable of Q rows, the score of each of C documents for each of
+            Q queries.
         relevant: list of Q lists of ints, the indices of the relevant documents of each query, at
             least one.
 
