@@ -73,8 +73,8 @@ class ConformerEncoder(TransformerEncoder):
             num_layers, num_heads, ...: sizes and parts of the blocks, explained in
                 `TransformerEncoder.of_size`.
             kernel_size: int, the kernel size of the convolution.
-            causal: bool, whether the convolution reads only earlier vectors, for streaming. It does
-                not change the attention: set `mask` for that.
+            causal: bool, whether the convolution reads only earlier vectors, for streaming. To
+                limit the attention too, set `mask`.
         """
         return cls(
             num_layers,

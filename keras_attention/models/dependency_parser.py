@@ -29,8 +29,8 @@ def dependency_parser(
 ):
     """Build a model that scores, for every word, each other word as its syntactic head.
 
-    It also scores the relation between the two words. An encoder reads the sentence, and biaffine
-    layers score the pairs (Dozat and Manning, 2017). The encoder of the paper is
+    The model also scores the relation between the two words. An encoder reads the sentence, and
+    biaffine layers score the pairs (Dozat and Manning, 2017). The encoder of the paper is
     `RecurrentStack(3, 800)`.
 
     Args:

@@ -23,9 +23,10 @@ ON_GRID = {"rotary_2d": functools.partial(positions.Rotary, max_wavelength=100)}
 class ImageEmbedding:
     """Settings of the first layers of image models, which cut images into patches and embed them.
 
-    Pass it as `embedding=` to a function that builds a model, such as `ka.models.image_encoder`.
-    That function calls it with the sizes, dropout and position of the model. You may instead pass
-    an object of your own class, which needs `count_patches`, `__call__` and `num_registers`.
+    Pass the settings as `embedding=` to a function that builds a model, such as
+    `ka.models.image_encoder`. That function calls it with the sizes, dropout and position of the
+    model. You may instead pass an object of your own class, which needs `count_patches`, `__call__`
+    and `num_registers`.
 
     Args:
         stem_filters: tuple of ints, the filters of a `ConvolutionStem`, convolutions that make the
@@ -64,8 +65,8 @@ class ImageEmbedding:
     def count_patches(self, image_size, patch_size):
         """Return how many patches an image has, as (rows, columns), at least (1, 1).
 
-        `image_size` is an int or (height, width) in pixels, and `patch_size` likewise in pixels of
-        the stem's output.
+        `image_size` is an int or (height, width) in pixels. `patch_size` is an int or (height,
+        width) in pixels of the stem's output. The stem is an optional stack of convolutions.
         """
         rows, columns = checks.check_height_and_width("ImageEmbedding", "image_size", image_size)
         for stride in self._strides():

@@ -76,11 +76,11 @@ def image_to_sequence(
 
     Returns:
         A functional `keras.Model`. Inputs, a dict: `"images"` float32 (B, height, width,
-        num_channels), by convention from 0 to 1, and `"target_ids"` int32 (B, U), which begin with
-        a start token. Output: logits of the next target token (B, U, V), float32.
+        num_channels), by convention from 0 to 1, and `"target_ids"` int32 (B, T), which begin with
+        a start token. Output: logits of the next target token (B, T, vocabulary_size), float32.
         `get_layer` returns the model's two functional models: `"encoder"`, from images to `encoded`
-        (B, P, D), one vector for each patch, and `"decoder"`, from `{"target_ids", "encoded"}` to
-        logits.
+        (B, patches, D), one vector for each patch, and `"decoder"`, from `{"target_ids",
+        "encoded"}` to logits.
 
     ```python
     import numpy as np

@@ -50,7 +50,7 @@ def masked_language_model(
     Args:
         vocabulary_size: int, number of token ids.
         num_layers, num_heads, ..., encoder: sizes and parts of the encoder, explained in
-            `text_encoder`. By default the embedding is that of BERT without segments,
+            `text_encoder`. The default embedding is BERT's embedding without segments,
             `TextEmbedding.of_bert(num_segments=None)`, and the encoder normalizes after each
             residual sum (`norm="post"`). `ka.models.sizes("masked_language_model")` lists published
             sizes.

@@ -154,10 +154,11 @@ def build_decoder(
 ):
     """Build the decoder of an encoder-decoder as a functional model called `"decoder"`.
 
-    Its inputs are a dict with `"target_ids"` and `"encoded"`, its output the logits (B, T, V).
+    The inputs of the model are a dict with `"target_ids"` and `"encoded"`. Its output is the logits
+    (B, T, vocabulary_size).
 
     Args:
-        vocabulary_size: int V, number of target ids.
+        vocabulary_size: int, number of target ids.
         hidden_dim: int D, the size of the embeddings.
         dropout: float, the dropout rate for the embeddings.
         position: the decoder's position. Only positions that are added to embeddings are used here.

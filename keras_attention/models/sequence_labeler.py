@@ -35,7 +35,7 @@ def sequence_labeler(
 ):
     """Build a Transformer encoder that labels every token, for tagging or named entities.
 
-    The encoder is that of Vaswani et al. (2017).
+    The encoder follows Vaswani et al. (2017).
 
     Args:
         vocabulary_size: int, number of token ids.

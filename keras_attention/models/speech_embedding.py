@@ -22,8 +22,8 @@ from keras_attention.blocks.log_mel_spectrogram import STRIDE
 class SpeechEmbedding:
     """Settings of the first layers of speech models, which embed sound as a shorter sequence.
 
-    Pass it as `embedding=` to `speech_recognizer` or `speech_to_text`, which call it with the
-    sizes, dropout and position of the model. You may instead pass an object of your own class,
+    Pass the settings as `embedding=` to `speech_recognizer` or `speech_to_text`, which call it with
+    the sizes, dropout and position of the model. You may instead pass an object of your own class,
     which needs `inputs` and `__call__`.
 
     Args:
@@ -87,14 +87,15 @@ class SpeechEmbedding:
             )
 
     def count_vectors(self):
-        """Return the number of vectors that `num_frames` frames become, or None if it is None."""
+        """Return the number of vectors that `num_frames` frames become. None returns None."""
         return None if self.num_frames is None else -(-self.num_frames // self.subsampling)
 
     def inputs(self):
         """Make the inputs of a model, a dict of symbolic tensors.
 
         Returns:
-            A dict: `"features"` float32 (B, frames, F) or `"waveform"` float32 (B, samples), and
+            A dict: `"features"` float32 (B, frames, num_mel_bins) or `"waveform"` float32 (B,
+                samples), and
             `"lengths"` int32 (B,), the number of frames or samples of each row. Features with
             `num_frames` have no `"lengths"`.
         """

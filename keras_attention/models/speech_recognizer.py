@@ -58,8 +58,8 @@ def speech_recognizer(
             pads labels.
         num_layers, num_heads, hidden_dim, intermediate_dim, kernel_size: ints, sizes of the
             encoder. `hidden_dim` is the width of its vectors and of the embedding,
-            `intermediate_dim` the width inside the feed-forward networks, `kernel_size` that of the
-            convolutions.
+            `intermediate_dim` the width inside the feed-forward networks, `kernel_size` the number
+            of vectors that a convolution reads.
         dropout, score, normalizer, mask, position: the dropout rate and the parts of the attention,
             explained in `text_encoder`.
         chunk_size: int, number of vectors in a chunk, to recognize speech while it arrives
@@ -69,12 +69,13 @@ def speech_recognizer(
         embedding: a `SpeechEmbedding`, to choose features or waveforms, augmentation and more.
         encoder: a `ConformerEncoder`, a `TransformerEncoder`, or any function, layer or model from
             (B, T, hidden_dim) to the same shape. With it, leave out `num_layers`, `num_heads`,
-            `intermediate_dim` and the parts of the attention. With `chunk_size` it must hide
-            later chunks itself. None makes a `ConformerEncoder`.
+            `intermediate_dim` and the parts of the attention. With `chunk_size` it must hide later
+            chunks itself. None makes a `ConformerEncoder`.
         name: str, the name of the model.
 
     Returns:
-        A functional `keras.Model`. Inputs, a dict: `"features"` float32 (B, T, F), or `"waveform"`
+        A functional `keras.Model`. Inputs, a dict: `"features"` float32 (B, T, F) with F features
+            for each of T frames, or `"waveform"`
         float32 (B, samples), and `"lengths"` int32 (B,), the number of frames or samples of each
         row. Output: logits (B, ⌈T / subsampling⌉, V), float32.
 

@@ -101,10 +101,11 @@ def speech_to_text(
     Returns:
         A functional `keras.Model`. Inputs, a dict:
 
-        - `"features"` float32 (B, T, F) or `"waveform"` float32 (B, samples).
+        - `"features"` float32 (B, T, F), F features for each of T frames, or `"waveform"` float32
+          (B, samples).
         - `"lengths"` int32 (B,), the number of frames or samples of each row. Features with
           `num_frames` have no lengths.
-        - `"target_ids"` int32 (B, U), which begin with a start token.
+        - `"target_ids"` int32 (B, U), U target tokens, which begin with a start token.
 
         Output: logits of the next target token (B, U, V), float32. With `ctc_head` the output is a
         dict of these `"logits"` and of `"ctc_logits"` (B, ⌈T / subsampling⌉, V), whose blank is

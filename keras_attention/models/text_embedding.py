@@ -44,9 +44,9 @@ class Characters:
 class TextEmbedding:
     """Settings of the inputs of a text model, and of its first layers, which embed token ids.
 
-    Pass it as `embedding=` to a function that builds a model, such as `ka.models.text_encoder`.
-    That function calls it with the sizes, dropout and position of the model. You may instead pass
-    an object of your own class, which needs `inputs` and `__call__`.
+    Pass the settings as `embedding=` to a function that builds a model, such as
+    `ka.models.text_encoder`. That function calls it with the sizes, dropout and position of the
+    model. You may instead pass an object of your own class, which needs `inputs` and `__call__`.
 
     Args:
         num_segments: int, number of segment types, such as 2 for pairs of sentences. The model then
@@ -112,7 +112,8 @@ class TextEmbedding:
     def of_bert(cls, num_segments=2, *, epsilon=1e-12, padding_id=0):
         """Make BERT's embedding (Devlin et al., 2019), with segments, a norm and a logit bias.
 
-        `num_segments`, `epsilon` and `padding_id` are those of the class, with BERT's defaults.
+        `num_segments` is the number of segment types, `epsilon` the small number that the norm adds
+        before it divides, and `padding_id` the id of padding.
         """
         return cls(
             num_segments=num_segments,
@@ -139,7 +140,7 @@ class TextEmbedding:
         """Make the inputs of a model, a dict of symbolic int32 tensors.
 
         The dict always has `"token_ids"` (B, T). Depending on the settings it also has
-        `"character_ids"` (B, T, C), `"exact_match"` (B, T), `"segment_ids"` (B, T), and
+        `"character_ids"` (B, T, word_length), `"exact_match"` (B, T), `"segment_ids"` (B, T), and
         `"document_ids"` (B, T). Segments are counted from 0, and the documents of a row from 1.
         Document 0 is padding.
 
@@ -247,7 +248,7 @@ class TextEmbedding:
 
 
 def unwrap_inputs(inputs):
-    """Return inputs as a dict keyed by tensor name, or as a tensor if there is only one."""
+    """Return `inputs`, a dict, keyed by tensor name. A single input is returned as a tensor."""
     named = {x.name: x for x in inputs.values()}
     return named if len(named) > 1 else next(iter(named.values()))
 
@@ -255,7 +256,8 @@ def unwrap_inputs(inputs):
 def place_documents(inputs, prefix=""):
     """Return the arguments that tell encoder and decoder which document each token belongs to.
 
-    They are a dict with `"segment_ids"` and, counted in each document, `"positions"`, both (B, T).
+    The result is a dict with `"segment_ids"` and, counted in each document, `"positions"`, both (B,
+    T).
 
     Args:
         inputs: dict of symbolic tensors. Without `"document_ids"` (B, T) the result is empty.

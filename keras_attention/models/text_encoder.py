@@ -15,8 +15,9 @@ from keras_attention.models.transformer import TransformerEncoder
 def make_bert(num_layers, num_heads, hidden_dim, attention_dropout=0.1):
     """Return a dict of arguments of a text model that build BERT (Devlin et al., 2019).
 
-    The feed-forward layers have the size 4 · `hidden_dim`. `attention_dropout` is the dropout rate
-    of attention weights.
+    `num_layers` is the number of layers, and `num_heads` the number of attention heads. The
+    feed-forward layers have the size 4 · `hidden_dim`. `attention_dropout` is the dropout rate of
+    attention weights.
     """
     return dict(
         hidden_dim=hidden_dim,
@@ -64,7 +65,7 @@ def text_encoder(
     """Build a Transformer encoder that computes vectors for tokens, or one vector for each text.
 
     Use the vectors for search and clustering (Reimers and Gurevych, 2019), or add your own layers.
-    The encoder is that of Vaswani et al. (2017).
+    The encoder follows Vaswani et al. (2017).
 
     Args:
         vocabulary_size: int, number of token ids.

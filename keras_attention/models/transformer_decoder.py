@@ -26,11 +26,11 @@ class TransformerDecoder(TransformerEncoder):
 
     Call arguments:
         x: (B, T, D).
-        encoded: (B, S, E), the output of the encoder.
+        encoded: (B, S, E), the output of the encoder, of any width E.
         each_layer: bool, whether to return a list with the output of each block.
-        segment_ids, positions, encoded_segment_ids, encoded_positions: int32 (B, T) and (B, S), if
-            a row holds several documents: the document of each vector of x and of the source, and
-            its position in the document.
+        segment_ids, positions: int32 (B, T), if a row holds several documents: the number of each
+            token's document, and the token's position in the document.
+        encoded_segment_ids, encoded_positions: int32 (B, S), the same for the source.
 
     Returns (B, T, D).
 
