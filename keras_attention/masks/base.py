@@ -76,11 +76,11 @@ class Mask:
         """Raise a ValueError if the mask does not fit a sequence of `length` tokens.
 
         Most masks fit any length. `length` is an int, or None if it is unknown. If `exact` is
-        False, it may be less than the mask needs, as at the beginning of an image.
+        False, `length` may be less than the mask needs, as at the beginning of an image.
         """
 
     def reach(self):
-        """Return bounds on the pairs that the mask allows, a `Reach`. By default it is unbounded.
+        """Return a `Reach`: bounds on the pairs that the mask allows. The default has no bounds.
 
         With a bounded reach, kernels skip hidden pairs.
 
@@ -189,7 +189,7 @@ class Mask:
 
 
 class Combination(Mask, Part):
-    """Base class of masks that combine other masks. The dataclass fields hold these masks."""
+    """Base class of masks that combine other masks, which are the dataclass fields."""
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -347,7 +347,7 @@ class NamedMask(Mask, Part):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Full(Mask, Part):
-    """Every key is visible to every query. It costs the same as no mask.
+    """Every key is visible to every query. This mask costs the same as no mask.
 
     ```python
     import keras_attention as ka

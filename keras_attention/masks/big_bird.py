@@ -17,8 +17,8 @@ from keras_attention.masks.window import Window
 class BigBird(NamedMask):
     """BigBird's mask: a block of tokens sees neighboring, global and random blocks.
 
-    It is `Blockwise(Window(...) | Global(...) | Random(...), block_size)`, the internal transformer
-    construction (ITC) of Zaheer et al. (2020, section 2). The defaults are those of their base
+    The mask equals `Blockwise(Window(...) | Global(...) | Random(...), block_size)`, the internal
+    transformer construction (ITC) of Zaheer et al. (2020, section 2). The defaults match their base
     model. As in their code, random blocks are neither in the window nor global. Inputs may be
     shorter or longer than `length`. Tokens at position `length` or later have no random blocks.
 

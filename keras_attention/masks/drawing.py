@@ -8,7 +8,7 @@ VISIBLE, HIDDEN = "■", "·"
 
 
 def format_text(cells):
-    """Format a bool array (T, S) as text: a header with the keys j, then a line per query i."""
+    """Format `cells`, bool (T, S), as text: a header with the keys j, then a line per query i."""
     digits = len(str(cells.shape[0] - 1))
     width = len(str(cells.shape[1] - 1))
 
@@ -22,7 +22,7 @@ def format_text(cells):
 
 
 def save_picture(cells, path, title):
-    """Plot a bool array (T, S), True = visible, and save it to `path`, with query 0 at the top.
+    """Plot `cells`, a bool array (T, S), True = visible, with query 0 at the top, and save it.
 
     `path` is the path of an image file, and `title` a str above the figure.
     """

@@ -15,8 +15,8 @@ from keras_attention.masks.window import Dilated
 class Longformer(NamedMask):
     """Longformer's mask: a sliding window and global tokens (Beltagy et al., 2020, section 3.1).
 
-    This is `Dilated(window // 2 + 1, dilation) | Global(tokens)`. In the paper, global tokens have
-    separate projections. Here all tokens share the same projections.
+    The mask equals `Dilated(window // 2 + 1, dilation) | Global(tokens)`. In the paper, global
+    tokens have separate projections. Here all tokens share the same projections.
 
     Args:
         window: int, even, at least 2. A query sees its own key and window / 2 keys on each side.
