@@ -8,11 +8,11 @@ from keras_attention.generation import loop
 
 
 def compute_alignments(inputs, ids):
-    """Return the attention weights of new tokens, computed in one more call, {layer path: weights}.
+    """Return the attention weights of new tokens, a dict {layer path: weights}.
 
-    For new tokens `ids` (B, limit) the weights are (B, N, limit, S), for R results of each prompt
-    (B, R, limit) they are (B, R, N, limit, S). They are zeros for tokens after an end token.
-    `inputs` is the `GenerationInputs` of the tokens.
+    The function calls the model once more. For new tokens `ids` (B, limit) the weights are (B, N,
+    limit, S). For ids (B, R, limit), R results of each prompt, they are (B, R, N, limit, S). Tokens
+    after an end token have weights of zero. `inputs` is the `GenerationInputs` of the tokens.
     """
     cache = _make_cache(inputs, ids)
     with inputs.decoder.recording() as maps:

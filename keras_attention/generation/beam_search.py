@@ -25,6 +25,8 @@ from keras_attention.generation.samplers.base import IMPOSSIBLE
 def search_beams(decoder, config, inputs):
     """Find the R best sequences of new tokens for each prompt by beam search.
 
+    R is `num_return_sequences` of the `Beam`, and `limit` the maximum number of new tokens.
+
     Args:
         decoder: a `Decoder`.
         config: a `GenerationConfig` whose sampler is a `Beam`.
@@ -47,10 +49,10 @@ def search_beams(decoder, config, inputs):
 
 
 def begin_state(decoder, config, inputs):
-    """Return the state after the model has read the prompt and each beam has its first token.
+    """Return the state after the model read the prompt and each beam got its first token.
 
-    The arguments are those of `search_beams`. The state is a dict of tensors, such as the tokens
-    and the total score of each beam.
+    `search_beams` explains `decoder`, `config` and `inputs`. The state is a dict of tensors, such
+    as the tokens and the total score of each beam.
     """
     prompt, wide = inputs["prompt"], config.sampler.width
     batch, width = ops.shape(prompt)
@@ -80,7 +82,7 @@ def begin_state(decoder, config, inputs):
 
 
 def make_condition(config):
-    """Return a function of the state: whether any row can still find a better result, a bool.
+    """Return a function of the state, which returns whether any row can find a better result.
 
     `config` is a `GenerationConfig` whose sampler is a `Beam`.
     """
@@ -99,7 +101,8 @@ def make_condition(config):
 def advance_state(decoder, config, state):
     """Run the model on the last token of every beam, and return the state with the next tokens.
 
-    `decoder` and `config` are those of `search_beams`, and `state` is from `begin_state`.
+    `decoder` is a `Decoder`, `config` a `GenerationConfig` whose sampler is a `Beam`, and `state`
+    is from `begin_state`.
     """
     at = state["count"] - 1
     last = config.fill(take_column(state["tokens"], at))
@@ -108,10 +111,11 @@ def advance_state(decoder, config, state):
 
 
 def extend_beams(decoder, config, state, logits, cache):
-    """Return the state after every beam got its next token, chosen by `logits` (B·W, V).
+    """Return the state after every beam got its next token, chosen by `logits`.
 
-    W is the number of beams. `decoder` and `config` are those of `search_beams`, `state` is from
-    `begin_state`, and `cache` is the cache after the tokens so far.
+    `logits` are (B · W, vocabulary_size), for W beams. `decoder` is a `Decoder`, `config` a
+    `GenerationConfig` whose sampler is a `Beam`, `state` is from `begin_state`, and `cache` is the
+    cache after the tokens so far.
     """
     count = state["count"]
     history = make_history(state, decoder.vocabulary_size)
@@ -209,9 +213,10 @@ def _keep(config, state, tokens, scores, totals):
 
 
 def rank_totals(beam, totals, length):
-    """Return `totals` (B, C) divided by the length penalty of sequences of `length` new tokens.
+    """Return `totals` divided by the length penalty of sequences of `length` new tokens.
 
-    `beam` is a `Beam`, the sampler. A total is the log-probability of a sequence.
+    `beam` is a `Beam`, the sampler. `totals` are the log-probabilities of C sequences in each row,
+    (B, C).
     """
     possible = totals > IMPOSSIBLE / 2
     return ops.where(possible, totals / beam.divisor(length), IMPOSSIBLE)

@@ -280,8 +280,8 @@ def check_max_length(spec, max_length):
 def make_empty_cache(spec, batch_size, max_length, memory_length=None, dtype=None):
     """Return an empty cache for a `CacheSpec`, without entries that depend on a source.
 
-    `spec` is the `CacheSpec`, which lists the tensors that the layers of a model store. The other
-    arguments are those of `initial_cache`.
+    `spec` is the `CacheSpec`, which lists the tensors that the layers of a model store.
+    `initial_cache` explains the other arguments.
     """
     return {
         name: ops.zeros((batch_size, *shape), dtype=kind)
@@ -290,7 +290,10 @@ def make_empty_cache(spec, batch_size, max_length, memory_length=None, dtype=Non
 
 
 def cache_shapes(spec, max_length, memory_length=None, dtype=None):
-    """Return {key: (shape without the batch axis, dtype)} of the result of `make_empty_cache`."""
+    """Return a dict {key: (shape without the batch axis, dtype)} for an empty cache.
+
+    The arguments are the same as in `make_empty_cache`, without the batch size.
+    """
     if dtype not in (None, "int8"):
         raise ValueError(f"dtype={dtype!r}: expected 'int8', or None for the dtype of the model.")
     shapes = {}

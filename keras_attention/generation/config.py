@@ -69,7 +69,7 @@ class GenerationConfig:
         return dataclasses.replace(self, sampler=dataclasses.replace(self.sampler, seed=None))
 
     def penalize(self, logits, history):
-        """Apply all penalties to logits (B, V), and return float32 (B, V).
+        """Apply all penalties to logits (B, vocabulary_size), and return new logits in float32.
 
         `history` is a `TokenHistory`, the tokens of each row so far.
         """
@@ -87,14 +87,18 @@ class GenerationConfig:
         return {k: state for k, state in states.items() if state is not None}
 
     def advance_states(self, states, tokens):
-        """Return the `states` of `begin_states` after one more token in each row, (B,)."""
+        """Return the states of all constraints after one more token in each row, `tokens` (B,).
+
+        `states` is the dict that `begin_states` or the previous call returned.
+        """
         return {k: self.constraints[int(k)].advance_state(x, tokens) for k, x in states.items()}
 
     def allowed(self, history, states):
-        """Return which ids may come next, bool (B, V) or (1, V), or None if every id is allowed.
+        """Return which ids may come next, a bool tensor, or None if every id is allowed.
 
-        `history` is a `TokenHistory`, the tokens of each row so far, and `states` are the states of
-        the constraints after these tokens.
+        The shape is (B, vocabulary_size), or (1, vocabulary_size) for all rows. `history` is a
+        `TokenHistory`, the tokens of each row so far, and `states` are the states of the
+        constraints after these tokens.
         """
         history = dataclasses.replace(history, end_token_ids=self.end_token_ids)
         allowed, padding = None, self.padding.id
@@ -113,7 +117,7 @@ class GenerationConfig:
         return ends
 
     def fill(self, tokens):
-        """Return `tokens` with -1 replaced by padding."""
+        """Return `tokens`, an int tensor, with -1 replaced by the padding id."""
         return ops.where(tokens < 0, self.padding.filler, tokens)
 
 
@@ -130,10 +134,10 @@ def make_config(
     constraints=(),
     with_scores=False,
 ):
-    """Make a `GenerationConfig` from a `Padding` and arguments of `generate`.
+    """Make a `GenerationConfig` from arguments of `generate`.
 
-    `sampler` may be a name. `with_scores` is a bool, whether to return the log-probability of each
-    new token.
+    `padding` is a `Padding`, the padding id of the model. `sampler` may be a name. `with_scores` is
+    a bool, whether to return the log-probability of each new token.
     """
     penalties = penalties if isinstance(penalties, list | tuple) else [penalties]
     constraints = constraints if isinstance(constraints, list | tuple) else [constraints]
@@ -155,8 +159,8 @@ def make_config(
 def choose_padding(decoder, padding_id):
     """Return the `Padding` for the argument `padding_id` of `generate`.
 
-    This argument is an int, None for no padding, or `"model"` for that of the model. `decoder` is
-    the `Decoder` of the model.
+    `padding_id` is an int, None for no padding, or `"model"` for the padding of the model.
+    `decoder` is the `Decoder` of the model.
     """
     if padding_id == "model":
         return decoder.padding
@@ -164,15 +168,18 @@ def choose_padding(decoder, padding_id):
 
 
 def forbid_tokens(logits, allowed):
-    """Return logits (B, V) with the logit of forbidden ids set to `IMPOSSIBLE`, -1e9.
+    """Return logits (B, vocabulary_size) with the logit of forbidden ids set to `IMPOSSIBLE`, -1e9.
 
-    `allowed` is bool (B, V) or (1, V), or None if every id is allowed.
+    `allowed` is bool (B, vocabulary_size) or (1, vocabulary_size), or None if every id is allowed.
     """
     return logits if allowed is None else ops.where(allowed, logits, IMPOSSIBLE)
 
 
 def nothing_allowed(allowed):
-    """Return which rows of `allowed` have no allowed id, bool (B,), or (1,) for all rows."""
+    """Return which rows of `allowed` have no allowed id, bool (B,), or (1,) for all rows.
+
+    `allowed` is bool (B, vocabulary_size), or (1, vocabulary_size) for all rows.
+    """
     if allowed is None:
         return ops.zeros((1,), dtype="bool")
     return ops.logical_not(ops.any(allowed, axis=-1))

@@ -16,8 +16,8 @@ class Constraint(Part):
     """Base class of constraints, which forbid some tokens during generation.
 
     A subclass defines `allows`. If all tokens are forbidden in a row, the row ends there, without
-    an end id. A constraint that would have to read all tokens again at every step can keep a state:
-    it defines `begin_state` and `advance_state`, and reads `history.state`.
+    an end id. A constraint can keep a state, to avoid reading all tokens again at every step. It
+    then defines `begin_state` and `advance_state`, and reads `history.state`.
 
     Attributes:
         least_tokens: int, the minimum number of new tokens that a row needs, without an end id.
@@ -26,10 +26,13 @@ class Constraint(Part):
     least_tokens = 0
 
     def allows(self, history):
-        """Return which ids may come next, bool (B, V), or (1, V) for all rows.
+        """Return which ids may come next in each row.
 
         Args:
             history: a `TokenHistory`, the tokens so far.
+
+        Returns:
+            bool (B, vocabulary_size), or (1, vocabulary_size) for all rows.
         """
         raise NotImplementedError(f"{type(self).__name__}.allows")
 
@@ -43,8 +46,8 @@ class Constraint(Part):
     def advance_state(self, state, tokens):
         """Return the state after one more token in each row, `tokens` (B,).
 
-        The shapes and dtypes are those of `state`. In a row that has ended, the state has no
-        effect.
+        The new state has the shapes and dtypes of `state`. In a row that has ended, the state has
+        no effect.
         """
         raise NotImplementedError(f"{type(self).__name__}.advance_state")
 
@@ -55,9 +58,9 @@ class Rule(Constraint):
     """Allows the tokens that your own function allows.
 
     Args:
-        function: function from a `TokenHistory`, the tokens so far, to bool (B, V) or (1, V), True
-            for allowed ids, written with `keras.ops`. To save the constraint, register the function
-            with Keras.
+        function: function from a `TokenHistory`, the tokens so far, to bool (B, vocabulary_size) or
+            (1, vocabulary_size), True for allowed ids, written with `keras.ops`. To save the
+            constraint, register the function with Keras.
 
     ```python
     import keras_attention as ka
@@ -289,9 +292,10 @@ class OneOf(Constraint):
 
 
 def get(identifier):
-    """Return a `Constraint` from a constraint, its config, or a function, which makes a `Rule`.
+    """Return the `Constraint` that `identifier` describes.
 
-    The function maps a `TokenHistory` to bool (B, V), True for each id that may come next.
+    `identifier` is a constraint, its config, or a function for `Rule`. The function maps a
+    `TokenHistory` to bool (B, vocabulary_size), True for each id that may come next.
     """
     if isinstance(identifier, type):
         raise ValueError(f"constraints={identifier!r} is a class. Pass an instance of it.")
@@ -306,7 +310,7 @@ def get(identifier):
 
 
 def name_constraint(constraint):
-    """Return how errors name a constraint: as it is printed, without the end of a long pattern."""
+    """Return the name of a constraint for errors: its `repr`, without the end of a long pattern."""
     name = str(constraint)
     return name if len(name) <= 120 else f"{name[:117]}..."
 

@@ -31,7 +31,8 @@ def search_ctc_prefixes(
     runs in NumPy.
 
     Args:
-        logits: float (T, V), the frames of one utterance without padding.
+        logits: float (T, V), for T frames of one utterance without padding and V labels with the
+            blank.
         beam_width: int, number of prefixes that are kept after each frame.
         blank_id: int, the id of the blank.
         num_results: int, the maximum number of results, at most `beam_width`.

@@ -88,9 +88,9 @@ class Decoder:
         return min_prompt_length(self.cache_spec, max_length)
 
     def cache_shapes(self, max_length, memory_length=None, dtype=None):
-        """Return {key of the cache: (shape without the batch, dtype)}.
+        """Return a dict {key of the cache: (shape without the batch axis, dtype)}.
 
-        Sizes that depend on the source are None. The arguments are those of `start`.
+        Sizes that depend on the source are None. `start` explains the arguments.
         """
         shapes = cache_shapes(self.cache_spec, max_length, memory_length, dtype)
         for name, entry in self.cache_spec.named(scope.Source).items():
@@ -160,7 +160,7 @@ class Decoder:
             index: int or int32 scalar, the number of tokens in the cache.
 
         Returns:
-            Logits (B, T, V), float32, and the new cache.
+            Logits (B, T, vocabulary_size), float32, and the new cache.
         """
         tokens = ops.cast(ops.convert_to_tensor(tokens), "int32")
         batch = ops.shape(tokens)[0]

@@ -81,8 +81,8 @@ def generate(
     and beam search return the same tokens for a batch as for its rows one by one.
 
     Args:
-        model: a functional `keras.Model` from token ids (B, T) to logits (B, T, V), or a model that
-            contains an `"encoder"` and a `"decoder"`, or a `Decoder`.
+        model: a functional `keras.Model` from token ids (B, T) to logits (B, T, vocabulary_size),
+            or a model that contains an `"encoder"` and a `"decoder"`, or a `Decoder`.
         prompt: the tokens that a language model continues, or the source of an encoder-decoder: int
             ids (B, T) with padding on either side, or lists of ids of any lengths.
         max_new_tokens: int, the maximum number of new tokens in a row.
@@ -103,9 +103,9 @@ def generate(
             `constraints.NoRepeatNGrams` does.
         allowed_ids: ints, the only ids that may be generated.
         penalties: a `Penalty` or a list of them, applied after `repetition_penalty`.
-        constraints: a `Constraint`, a function from `TokenHistory` to bool (B, V), or a list of
-            them. Hugging Face's `forced_bos_token_id=i` is `AtFirst(Allowed([i]))`, and its
-            `suppress_tokens=ids` is `Forbidden(ids)`.
+        constraints: a `Constraint`, a function from `TokenHistory` to bool (B, vocabulary_size), or
+            a list of them. Hugging Face's `forced_bos_token_id=i` is `AtFirst(Allowed([i]))`, and
+            its `suppress_tokens=ids` is `Forbidden(ids)`.
         draft_model: a smaller model with the same vocabulary, which proposes tokens that `model`
             checks several at a time, to generate faster (speculative decoding, Leviathan et al.,
             2023). Greedy tokens stay the same, and sampled tokens keep their distribution.

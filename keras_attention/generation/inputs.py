@@ -53,7 +53,10 @@ def prepare_inputs(
     memory_length=None,
     cache_dtype=None,
 ):
-    """Check arguments of `generate`, and return them as `GenerationInputs`."""
+    """Check the arguments of `generate`, and return them as `GenerationInputs`.
+
+    `config` is a `GenerationConfig`. `generate` explains the other arguments.
+    """
     decoder = get_decoder(model)
     draft = None if draft_model is None else get_decoder(draft_model)
     config.check_ids(decoder.vocabulary_size)

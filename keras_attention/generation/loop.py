@@ -41,8 +41,8 @@ def generate_tokens(decoder, config, inputs):
 def begin_state(decoder, config, inputs):
     """Run the model on the prompt, and return the state with the first new token.
 
-    The arguments are those of `generate_tokens`. The state is a dict of tensors, such as the tokens
-    so far and the cache.
+    `generate_tokens` explains `decoder`, `config` and `inputs`. The state is a dict of tensors,
+    such as the tokens so far and the cache.
     """
     prompt, uniform = inputs["prompt"], inputs["uniform"]
     batch, width = ops.shape(prompt)
@@ -84,7 +84,7 @@ def make_first_cache(decoder, inputs):
 def step_decoder(decoder, tokens, cache, index):
     """Return the logits and cache of `decoder.step`, with the static shapes that loops need.
 
-    The arguments are those of `Decoder.step`.
+    `decoder` is a `Decoder`. Its method `step` explains `tokens`, `cache` and `index`.
     """
     logits, after = decoder.step(tokens, cache, index)
     lost = [n for n, x in after.items() if tuple(x.shape) != tuple(cache[n].shape)]  # by a slice
@@ -102,7 +102,7 @@ def is_running(state):
 def advance_state(decoder, config, state):
     """Run the model on the last token of each row, and return the state with the next tokens.
 
-    `decoder` and `config` are those of `generate_tokens`, and `state` is from `begin_state`.
+    `decoder` is a `Decoder`, `config` a `GenerationConfig`, and `state` is from `begin_state`.
     """
     last = ops.expand_dims(state["last"], axis=1)
     logits, cache = step_decoder(decoder, last, state["cache"], state["count"] - 1)
@@ -110,10 +110,10 @@ def advance_state(decoder, config, state):
 
 
 def choose_token(decoder, config, state, logits, cache):
-    """Return the state with one more token, chosen by `logits` (B, V), in rows that have not ended.
+    """Return the state with one more token, chosen by `logits`, in rows that have not ended.
 
-    `decoder` and `config` are those of `generate_tokens`. `cache` is the cache after the tokens so
-    far.
+    `logits` are (B, vocabulary_size). `decoder` is a `Decoder`, `config` a `GenerationConfig`,
+    `state` is from `begin_state`, and `cache` is the cache after the tokens so far.
     """
     count = state["count"]
     history = make_history(state, decoder.vocabulary_size)
@@ -144,7 +144,7 @@ def make_history(state, vocabulary_size):
 
 
 def collect_results(config, state, width):
-    """Return the outputs of `generate_tokens` from its last state.
+    """Return the outputs of `generate_tokens`, a dict, from the last state of the loop.
 
     `config` is a `GenerationConfig`, and `width` the length of the prompt.
     """
@@ -159,7 +159,7 @@ def note_failures(failed, logits, number, over=None):
 
     Args:
         failed: int32 (B,), 0 for rows that have not failed yet, else their value of `number` then.
-        logits: float32 (B, V).
+        logits: float32 (B, vocabulary_size).
         number: int32 scalar, 1 for the first new token, 2 for the second, ...
         over: bool (B,) or (1,), True for rows that have ended, whose logits are ignored. None if no
             row has ended.
@@ -221,18 +221,18 @@ def extend_prompt(prompt, start, limit):
 
 
 def take_column(x, index):
-    """Return the column of x (B, L) at `index`, a scalar tensor, as (B, 1)."""
+    """Return the column of x (B, length) at `index`, a scalar tensor, as (B, 1)."""
     return ops.take(x, ops.reshape(index, (1,)), axis=1)
 
 
 def write_column(x, index, values):
-    """Return a copy of x (B, L) with `values` (B,) in the column at `index`, a scalar tensor."""
+    """Return a copy of x (B, length) with `values` (B,) in the column `index`, a scalar tensor."""
     column = ops.expand_dims(ops.arange(ops.shape(x)[1], dtype="int32") == index, axis=0)
     return ops.where(column, ops.expand_dims(ops.cast(values, x.dtype), axis=1), x)
 
 
 def log_probability(logits, token):
-    """Return the log-probability (B,) of `token` (B,) under `logits` (B, V)."""
+    """Return the log-probability (B,) of `token` (B,) under `logits` (B, vocabulary_size)."""
     log_p = ops.log_softmax(logits, axis=-1)
     return ops.reshape(gather_rows(log_p, ops.expand_dims(token, axis=1)), (-1,))
 

@@ -15,11 +15,11 @@ class Penalty(Part):
     A subclass defines `__call__`.
 
     Call arguments:
-        logits: float32 (B, V).
+        logits: float32 (B, vocabulary_size).
         history: a `TokenHistory`, the tokens so far.
 
     Returns:
-        The new logits (B, V), from which tokens are chosen and scores are computed.
+        The new logits (B, vocabulary_size), from which tokens are chosen and scores are computed.
     """
 
     def __call__(self, logits, history):
@@ -34,7 +34,7 @@ class Frequency(Penalty):
     Args:
         each: float, subtracted for every occurrence of a token, the frequency penalty of OpenAI's
             API (2020).
-        once: float, subtracted once if a token has occurred, the presence penalty of that API.
+        once: float, subtracted once if a token has occurred, the presence penalty of the same API.
 
     ```python
     import numpy as np
@@ -96,7 +96,7 @@ class Repetition(Penalty):
 
 
 def get(identifier):
-    """Return a `Penalty` from a penalty or its config."""
+    """Return the `Penalty` that `identifier`, a penalty or its config, describes."""
     if not isinstance(identifier, Penalty | dict):
         raise ValueError(f"penalties={identifier!r}: expected a Penalty, or its config.")
     return part.get(identifier, names={}, family="penalty", base=Penalty)

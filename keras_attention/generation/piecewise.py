@@ -73,7 +73,7 @@ def measure_piecewise_error(decoder, tokens, lengths, cache, expected):
         tokens: int32 (B, T), NumPy.
         lengths: ints, the lengths of the pieces.
         cache: an empty cache.
-        expected: logits (B, T, V) of the whole text.
+        expected: logits (B, T, vocabulary_size) of the whole text.
 
     Returns:
         Two floats: the largest absolute change, and the largest absolute logit, but at least 1.

@@ -98,8 +98,8 @@ def generate_tokens(decoder, draft, config, ahead, inputs):
 def begin_state(decoder, draft, config, inputs):
     """Run both models on the prompt, and return the state with the first new token.
 
-    The arguments are those of `generate_tokens`. The state is a dict of tensors, such as the tokens
-    so far and both caches.
+    `generate_tokens` explains the arguments. The state is a dict of tensors, such as the tokens so
+    far and both caches.
     """
     first = dict(inputs, uniform=inputs["uniform"][:, AGAIN])
     state = loop.begin_state(decoder, config, first)
@@ -113,8 +113,8 @@ def begin_state(decoder, draft, config, inputs):
 def advance_state(decoder, draft, config, ahead, state):
     """Return the state after the draft model proposed K tokens, and the model checked them.
 
-    The new state has the tokens that every row accepted, and one more token. `ahead` is K, an int.
-    The other arguments are those of `generate_tokens`, and `state` is from `begin_state`.
+    The new state has the tokens that every row accepted, and one more token. `ahead` is K, an int,
+    and `state` is from `begin_state`. `generate_tokens` explains the other arguments.
     """
     count = state["count"]
     tokens, shares, draft_cache, failed = _propose(draft, config, ahead, state)

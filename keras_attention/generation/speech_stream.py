@@ -106,9 +106,9 @@ class SpeechStream:
         """Read the next piece of sound, and return new labels, a list of ints.
 
         Args:
-            sound: features (T, F), floats, or samples (T,). Samples are floats from -1 to 1, or
-                int16 or int32, which are divided by their largest value. A piece may have any
-                length. An incomplete chunk is kept until the next piece.
+            sound: features (T, F), floats, F for each of T frames, or samples (T,). Samples are
+                floats from -1 to 1, or int16 or int32, which are divided by their largest value. A
+                piece may have any length. An incomplete chunk is kept until the next piece.
         """
         return self._collapse(self.compute_logits(sound))
 
@@ -120,6 +120,8 @@ class SpeechStream:
 
     def compute_logits(self, sound, last=False):
         """Return the logits (T, V) of the chunks that a piece of sound completes.
+
+        T is the number of vectors in these chunks, and V the number of labels with the blank.
 
         Args:
             sound: features (T, F) or samples (T,), explained in `hear`.

@@ -34,8 +34,8 @@ def stream(
 ):
     """Yield each token that `generate` returns as soon as it is chosen, for example to show it.
 
-    The arguments are those of `generate`, except for draft models, scores and attention. A `Beam`
-    raises an error, because it may replace earlier tokens.
+    `generate` explains the arguments. Draft models, scores and attention are not available here. A
+    `Beam` raises an error, because it may replace earlier tokens.
 
     Returns:
         An iterator of NumPy arrays int32 (B,), the next id of each row, with padding for rows that
@@ -93,7 +93,7 @@ def stream(
 def generate_with_callback(inputs, callback):
     """Generate tokens, and call `callback` with the ids (B,) of each step.
 
-    `inputs` is a `GenerationInputs`. The outputs are those of `loop.generate_tokens`.
+    `inputs` is a `GenerationInputs`. The function returns the dict of `loop.generate_tokens`.
     """
     _check_sampler(inputs)
     for ids, after in _states(inputs):

@@ -10,8 +10,8 @@ class TokenHistory:
     """The tokens of each row so far, which penalties and constraints read.
 
     Attributes:
-        tokens: int32 (B, L), the prompt and the new tokens. -1 means no token: before a shorter
-            prompt, after the end, and where tokens are not chosen yet.
+        tokens: int32 (B, length), the prompt and the new tokens. -1 means no token: before a
+            shorter prompt, after the end, and where tokens are not chosen yet.
         count: int32 scalar, the index of the next token.
         begin: int32 scalar, the index of the first token after the prompt.
         vocabulary_size: int V, number of token ids.
@@ -39,7 +39,7 @@ class TokenHistory:
     state: object = None
 
     def occurrences(self):
-        """Return how often each id occurs in each row and its prompt, int32 (B, V)."""
+        """Count each id in each row, with its prompt: int32 (B, vocabulary_size)."""
         return count_ids(self.tokens, ops.ones_like(self.tokens), self.vocabulary_size)
 
     def last(self, number):
@@ -50,7 +50,10 @@ class TokenHistory:
 
 
 def count_ids(ids, weights, vocabulary_size):
-    """Return the sum of `weights` (B, L) for each id in `ids` (B, L), int32 (B, V). Ignores -1."""
+    """Return the sum of `weights` for each id in `ids`, int32 (B, vocabulary_size).
+
+    `ids` and `weights` are (B, length). Ids of -1 are ignored.
+    """
     ids = ops.cast(ids, "int32")
     batch = ops.shape(ids)[0]
     first = ops.expand_dims(ops.arange(batch, dtype="int32") * vocabulary_size, axis=1)

@@ -24,8 +24,8 @@ class Automaton:
     """A deterministic automaton over bytes with as few states as possible.
 
     Attributes:
-        table: int32 (S, K), the next state from each state, for each class of bytes. State `DEAD`
-            is left by no byte, and `START` is the state before the first byte.
+        table: int32 (S, K), the next state from each of S states, for each of K classes of bytes.
+            No byte leads out of the state `DEAD`. `START` is the state before the first byte.
         accepting: bool (S,), whether the bytes so far match.
         byte_classes: int32 (256,), the class of each byte.
     """
@@ -45,7 +45,8 @@ class Automaton:
 class Expressions:
     """Makes regular expressions over bytes, and automata of them.
 
-    An expression is an int, and equal expressions have the same int.
+    An expression is an int, the number of a regular expression that this object stores. Equal
+    expressions have the same int.
     """
 
     def __init__(self):
@@ -62,7 +63,7 @@ class Expressions:
         return self._numbers[key]
 
     def one_of_bytes(self, mask):
-        """Return the expression for one byte b with bit b set in `mask`, an int."""
+        """Return the expression for any one byte b for which bit b of `mask`, an int, is set."""
         return self._number(("bytes", mask), False) if mask else NOTHING
 
     def characters(self, ranges):
@@ -77,11 +78,11 @@ class Expressions:
         )
 
     def literal(self, text):
-        """Return the expression for exactly this str."""
+        """Return the expression that matches only `text`, a str."""
         return self.sequence(self.one_of_bytes(1 << byte) for byte in text.encode())
 
     def sequence(self, parts):
-        """Return the expression for the expressions `parts`, one after the other."""
+        """Return the expression for `parts`, a list of expressions, one after the other."""
         result = EMPTY
         for part in reversed(list(parts)):
             result = self._join(part, result)
@@ -119,7 +120,7 @@ class Expressions:
         )
 
     def both(self, first, second):
-        """Return the expression for texts that both expressions match."""
+        """Return the expression for texts that the expressions `first` and `second` both match."""
         if NOTHING in (first, second) or first == second:
             return min(first, second)
         pair = frozenset((first, second))

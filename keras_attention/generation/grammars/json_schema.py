@@ -41,9 +41,9 @@ class JSONSchema(Grammar):
     | `integer`, `number`, `boolean`, `null` | none |
     | any | `enum`, `const`, `anyOf`, a list of types, `$ref` to `$defs` |
 
-    Other keywords raise an error, except annotations such as `description`. The properties of an
-    object are written in the order of the schema, and no others, also if the schema allows
-    additional ones. Numbers have at most 15 digits before and after the point.
+    Other keywords raise an error, except annotations such as `description`. An object has its
+    properties in the order of the schema. It never has other properties, even if the schema allows
+    them. Numbers have at most 15 digits before and after the point.
 
     Args:
         schema: dict, or str with JSON.

@@ -29,12 +29,15 @@ class Grammar(Constraint):
             )
 
     def express(self, expressions):
-        """Return the language, an expression of `expressions`, which is an `Expressions`."""
+        """Return the expression (an int of `Expressions`) that matches the allowed texts.
+
+        `expressions` is the `Expressions` object that makes the expression.
+        """
         raise NotImplementedError(f"{type(self).__name__}.express")
 
     @functools.cached_property
     def byte_automaton(self):
-        """`Automaton` over the bytes of texts."""
+        """Return the `Automaton` that reads the bytes of a text."""
         expressions = Expressions()
         try:
             return expressions.compile(self.express(expressions))
@@ -43,16 +46,16 @@ class Grammar(Constraint):
 
     @functools.cached_property
     def automaton(self):
-        """`TokenAutomaton`, the tables that the generation loop reads."""
+        """Return the `TokenAutomaton`, the tables that the generation loop reads."""
         return lift(self.byte_automaton, self.tokens)
 
     def matches(self, text):
-        """Return whether a str is one of the allowed texts."""
+        """Return whether `text`, a str, is one of the allowed texts."""
         return self.byte_automaton.matches(text)
 
     @property
     def least_tokens(self):
-        """int, the minimum number of tokens of a match."""
+        """Return the minimum number of tokens of a match, an int."""
         return int(self.automaton.distances[self.automaton.start])
 
     def begin_state(self, rows):

@@ -14,10 +14,10 @@ class TokenAutomaton:
     """A deterministic automaton over tokens. From every state but 0, a match can be reached.
 
     Attributes:
-        table: int16 or int32 (S, C), the next state from each state, for each class of tokens. 0 is
-            a state that nothing leaves. Tokens of class 0 are not allowed anywhere.
-        token_classes: int16 or int32 (V,), the class of each token. The tokens of a class have the
-            same effect in every state.
+        table: int16 or int32 (S, C), the next state from each of S states, for each of C classes of
+            tokens. No token leads out of state 0. Tokens of class 0 are not allowed anywhere.
+        token_classes: int16 or int32 (vocabulary_size,), the class of each token. The tokens of a
+            class have the same effect in every state.
         start: int, the state before the first token.
         accepting: bool (S,), whether the tokens so far match.
         distances: int32 (S,), the minimum number of tokens from each state to a match.
@@ -31,15 +31,16 @@ class TokenAutomaton:
 
     @property
     def nbytes(self):
-        """int, the size of all tables in bytes."""
+        """Return the size of all tables in bytes, an int."""
         arrays = (self.table, self.token_classes, self.accepting, self.distances)
         return sum(array.nbytes for array in arrays)
 
 
 def lift(automaton, texts):
-    """Return the `TokenAutomaton` of an `Automaton` over bytes, for the tokens of a `TokenTexts`.
+    """Convert an automaton over bytes to an automaton over tokens, a `TokenAutomaton`.
 
-    Its state `start` is 0 if no match can be written with these tokens.
+    `automaton` is the `Automaton`, and `texts` a `TokenTexts`, the text of each token. The
+    attribute `start` of the result is 0 if no match can be written with these tokens.
     """
     functions, classes = _find_functions(automaton, [x or None for x in texts.encode()])
     table, accepting, start = functions.T, automaton.accepting, START

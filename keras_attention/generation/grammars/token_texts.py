@@ -12,8 +12,8 @@ from keras_attention.core.part import Part
 class TokenTexts(Part):
     r"""The text that each token id writes, for `Regex` and `JSONSchema`.
 
-    These take a tokenizer. Use this class for tokenizers of other libraries. The text of a row must
-    be the texts of its tokens, one after the other.
+    Both constraints also take a tokenizer of `ka.data`. Use this class for tokenizers of other
+    libraries. The text of a row must be the texts of its tokens, one after the other.
 
     Args:
         rest: for each id, str or bytes, or None for ids that may not occur, such as padding. Bytes
@@ -46,7 +46,7 @@ class TokenTexts(Part):
 
     @classmethod
     def of(cls, tokens):
-        """Return the `TokenTexts` of a tokenizer, of a list, or `tokens` if it is one already."""
+        """Return the `TokenTexts` for `tokens`: a tokenizer, a list of texts, or a `TokenTexts`."""
         if isinstance(tokens, cls):
             return tokens
         if hasattr(tokens, "token_texts"):

@@ -10,7 +10,7 @@ NAMES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
 
 
 def get(identifier):
-    """Return a `Sampler` from a sampler, its name or its config.
+    """Return the `Sampler` that `identifier`, a sampler, its name or its config, describes.
 
     ```python
     import keras_attention as ka

@@ -22,9 +22,10 @@ class TokenSampler(Sampler):
     """
 
     def probabilities(self, logits):
-        """Return the probability of choosing each token, (B, V), from float32 logits (B, V).
+        """Return the probability of choosing each token, in the shape of `logits`.
 
-        Forbidden tokens have the logit `IMPOSSIBLE`, -1e9.
+        `logits` are float32 (B, vocabulary_size). Forbidden tokens have the logit `IMPOSSIBLE`,
+        -1e9.
         """
         raise NotImplementedError(f"{type(self).__name__}.probabilities")
 
@@ -32,7 +33,7 @@ class TokenSampler(Sampler):
         """Return the next tokens, int32 (B,).
 
         Args:
-            logits: float32 (B, V).
+            logits: float32 (B, vocabulary_size).
             uniform: float32 (B,), random numbers in [0, 1).
         """
         return draw(self.probabilities(logits), uniform)
@@ -42,7 +43,7 @@ def draw(weights, uniform):
     """Sample one id for each row, int32 (B,), in proportion to `weights`.
 
     Args:
-        weights: float32 (B, V), not negative. An id of weight 0 is never chosen.
+        weights: float32 (B, vocabulary_size), not negative. An id of weight 0 is never chosen.
         uniform: float32 (B,), in [0, 1), multiples of 2^-23.
     """
     # Sums computed in parallel may rise by a rounding error at a weight of 0.
@@ -52,7 +53,7 @@ def draw(weights, uniform):
 
 
 def first_of(marked):
-    """Return the first id, int32 (B,), that is True in each row of `marked`, bool (B, V).
+    """Return the first id, int32 (B,), that is True in each row of `marked`, bool (B, ids).
 
     A row without True returns the last id. The function replaces `argmax`, which LiteRT lacks for
     floats and computes slowly for bools.
