@@ -156,7 +156,7 @@ class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropo
     def own_state_sizes(self):
         """Return a list of the sizes of all states except the source.
 
-        The size of the coverage is None, because it has the length of the source.
+        The coverage (B, S) has the size None, because S is the length of the source.
         """
         sizes = cells.state_sizes(self.cell)
         if self._feeds:
@@ -302,8 +302,8 @@ class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropo
     def start(self, encoded, states=None):
         """Return a list of the initial states for `step`, without the encoded source.
 
-        It has the states of the inner cell, then zeros for a_{t-1} and the coverage, if the cell
-        has them.
+        The list has the states of the inner cell, then zeros for a_{t-1} (the previous output) and
+        the coverage, if the cell has them.
 
         Args:
             encoded: (B, S, E), the encoded source.

@@ -62,9 +62,10 @@ def state_sizes(cell):
 
 
 def output_size(cell):
-    """Return the size of the output of a Keras cell: its `output_size`, or its first state's size.
+    """Return the size of the output of a Keras cell.
 
-    For stacked cells, this is the size of the last cell's output.
+    The size is the attribute `output_size` or, if the cell has none, the size of its first state.
+    For stacked cells, the result is the size of the last cell's output.
     """
     cell = cell.cells[-1] if isinstance(cell, keras.layers.StackedRNNCells) else cell
     size = getattr(cell, "output_size", None)
@@ -84,7 +85,8 @@ def query_index(cell):
 def step_cell(cell, inputs, states, training=None):
     """Run one step of a Keras cell on inputs (B, D) and a flat list of states.
 
-    Return the output (B, U) and the flat list of new states.
+    Return the output (B, size of the cell) and the flat list of new states. `training` is a bool,
+    as in Keras.
     """
     is_one = isinstance(cell.state_size, int)
     structure = [cell.state_size] if is_one else list(cell.state_size)
@@ -98,8 +100,8 @@ def step_cell(cell, inputs, states, training=None):
 def hold_dropout(cell, batch_size, width, training):
     """Keep the dropout masks of an `AttentionCell` the same for all steps in a `with` block.
 
-    `batch_size` and `width` are those of the cell's inputs (B, width). Dropout is active only if
-    `training` is true.
+    `batch_size` is B and `width` the last axis of the cell's inputs (B, width). Dropout is active
+    only if `training` is true.
     """
     if training:
         cell.get_dropout_mask(ops.ones((batch_size, width), dtype=cell.compute_dtype))
@@ -112,7 +114,7 @@ def sample_dropout(cell, batch_size, width):
     """Sample the dropout masks of a Keras cell before a loop over time, to use them in all steps.
 
     The cell stores the masks. JAX does not allow a tensor that is created in a loop to be stored.
-    `batch_size` and `width` are those of the cell's inputs (B, width).
+    `batch_size` is B and `width` the last axis of the cell's inputs (B, width).
     """
     for each in unstack_cells(cell):
         if isinstance(each, keras_internals.DropoutRNNCell):

@@ -15,7 +15,7 @@ from keras_attention.recurrent.attention_cell import AttentionCell, EncodedSourc
 class RecurrentDecoder(OwnArguments, keras.layers.Layer):
     """A recurrent decoder with attention to an encoded source (Bahdanau et al., 2015).
 
-    The layer runs an `AttentionCell`, which can also be that of Luong et al. (2015), over a target
+    The layer runs an `AttentionCell`, which can also follow Luong et al. (2015), over a target
     sequence, and projects the keys only once for all steps. `ka.visualization.record_attention`
     shows the weights (B, 1, T, S). While a model generates with a cache, a call continues from the
     states of the previous call. Exported files use only built-in operations.
@@ -103,7 +103,8 @@ class RecurrentDecoder(OwnArguments, keras.layers.Layer):
         """Return the first states of a call, and the encoded source.
 
         With a decoding cache, both are read from the cache, except in the first call. Otherwise
-        they are computed from the arguments, which are those of the layer's call.
+        they are computed from the arguments: `encoded`, `initial_states` and `encoded_mask` of the
+        layer's call.
 
         Returns:
             A tuple of three: the `CacheSlot` that reads and writes the layer's cache entries, or
@@ -132,8 +133,8 @@ class RecurrentDecoder(OwnArguments, keras.layers.Layer):
     def observe_step(self, weights, states, training=None):
         """Return a dict of outputs of a step that `record_steps` needs.
 
-        It has the attention weights `"weights"` (B, S) if they are recorded, and the coverage loss
-        `"covered"` (B, 1) in training if the layer has this loss.
+        The dict has the attention weights `"weights"` (B, S) if they are recorded, and the coverage
+        loss `"covered"` (B, 1) in training if the layer has this loss.
 
         Args:
             weights: (B, S), the attention weights of the step.

@@ -165,9 +165,10 @@ def _run_layer(layer, x, mask, training):
 class Bridge(ProjectionOwner):
     """Projects an encoder's final states to a decoder's initial states by dense layers.
 
-    For one state this is `s_0 = tanh(W_s h_1)` (Bahdanau et al., 2015, appendix A.2.2). If encoder
-    and decoder have the same number of states, each state of the decoder is computed from the
-    corresponding state of the encoder. Otherwise it is computed from all states of the encoder.
+    For one state the layer computes `s_0 = tanh(W_s h_1)` (Bahdanau et al., 2015, appendix A.2.2).
+    If encoder and decoder have the same number of states, each state of the decoder is computed
+    from the corresponding state of the encoder. Otherwise it is computed from all states of the
+    encoder.
 
     Args:
         sizes: list of ints, the sizes of the decoder's states, such as `state_sizes(cell)`.

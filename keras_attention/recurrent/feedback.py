@@ -37,7 +37,7 @@ class FeedbackDecoder(OwnArguments, TeacherForced, IntegerInputs, keras.layers.L
         embedding: a layer that maps ids (B, T) to vectors (B, T, D) with a mask, such as
             `keras_attention.blocks.TokenEmbedding`. It must not depend on positions.
         decoder: a `RecurrentDecoder`.
-        output: a layer that maps (B, T, any width) to logits (B, T, V), such as
+        output: a layer that maps (B, T, any width) to logits (B, T, vocabulary_size), such as
             `keras.layers.Dense`.
         feedback: how a prediction is chosen: `"argmax"` for the most likely token, or `"sample"` to
             sample one. Padding is never chosen. None disables scheduled sampling.
@@ -53,7 +53,7 @@ class FeedbackDecoder(OwnArguments, TeacherForced, IntegerInputs, keras.layers.L
         encoded_mask: bool (B, S), True = a token. Keras fills it from the implicit mask.
         training: bool, whether dropout and scheduled sampling are active.
 
-    A call returns logits (B, T, V).
+    A call returns logits (B, T, vocabulary_size).
 
     Masking: padding (the `padding_id` of the embedding, or 0 if it has none) is never replaced by a
     prediction.
@@ -194,7 +194,7 @@ def predicted_ids(logits, uniform=None, padding_id=0):
     """Return the id of the most likely token for each vector of logits, or of a sampled token.
 
     Args:
-        logits: (..., V), a logit for each token of the vocabulary.
+        logits: (..., vocabulary_size), a logit for each token of the vocabulary.
         uniform: float (...), random numbers in [0, 1) to sample with. None chooses the most likely
             token.
         padding_id: int, the id that is never chosen, or None.

@@ -11,17 +11,17 @@ from keras_attention.core.part import OwnArguments
 class LocalWindow(OwnArguments, keras.layers.Layer):
     """Predicts which part of the source to attend to (Luong et al., 2015, section 3.2, *local-p*).
 
-    The center of this window is `p = S sigmoid(vᵀ tanh(W h))`, where S is the number of tokens in
-    the source. Keys at positions s that are more than `half_width` away from p are hidden. The
-    weights of the other keys are multiplied by `exp(-(s - p)² / 2σ²)`, where σ = half_width / 2
-    (equations 9 and 10).
+    The layer predicts the center of a window. The center is `p = S sigmoid(vᵀ tanh(W h))`, where S
+    is the number of tokens in the source. Keys at positions s that are more than `half_width` away
+    from p are hidden. The weights of the other keys are multiplied by `exp(-(s - p)² / 2σ²)`, where
+    σ = half_width / 2 (equations 9 and 10).
 
     Args:
         half_width: int, at least 1, the paper's D.
         units: int, the number of rows of W. None means the size of the state.
 
     Call arguments:
-        state: (B, U), the paper's h_t.
+        state: (B, size of the state), the paper's h_t.
         mask: bool (B, S), True = a token. Padding must come last.
 
     A call returns two tensors: bool (B, S), True for keys in the window, and float32 (B, S), the
