@@ -179,7 +179,7 @@ def sum_over_units(query, key, vector, activation):
 
     Args:
         query: (B, N, U, T), already projected to U units.
-        key: (B, N, U, S), likewise.
+        key: (B, N, U, S), projected to the same U units.
         vector: (N, U), the weights of the units in the sum.
         activation: function of one tensor, such as `ops.tanh`.
 
@@ -253,7 +253,7 @@ def match_units(query, key, vector, activation):
 
     Args:
         query: (B, 1, N, U), already projected to U units.
-        key: (B, S, N, U), likewise.
+        key: (B, S, N, U), projected to the same U units.
         vector: (N, U), the weights of the units in the sum.
         activation: function of one tensor, such as `ops.tanh`.
     """

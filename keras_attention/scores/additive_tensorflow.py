@@ -19,9 +19,10 @@ LEAST_TANHS = 2**22  # for fewer, the seconds that compiling takes are not worth
 
 
 def is_worth_compiling(query, key):
-    """Return whether to compile the sum: in `tf.function`, large static shapes, not on Windows.
+    """Return whether to compile the additive score with XLA.
 
-    `query` is (B, T, N, H) and `key` is (B, S, K, H).
+    This is worth its time in a `tf.function`, for large static shapes, and not on Windows. `query`
+    is (B, T, N, H) and `key` is (B, S, K, H).
     """
     if not tf.inside_function() or None in [*query.shape, *key.shape] or sys.platform == "win32":
         return False
@@ -34,7 +35,7 @@ def tanh_sum(query, key, vector, compute):
     All inputs are float32 and have static shapes.
 
     Args:
-        query: (R, U, T), for R = batch size · heads.
+        query: (R, U, T), for R = batch size · heads, already projected to U units.
         key: (R, U, S).
         vector: (R, 1, U).
         compute: function `compute(query, key, vector)` that returns the same sum without XLA, in

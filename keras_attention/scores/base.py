@@ -35,12 +35,18 @@ class Score:
         return key
 
     def match(self, query, prepared):
-        """Compute scores (B, N, 1, S) for one query (B, 1, N, H) and the output of `prepare`."""
+        """Compute scores (B, N, 1, S) for one query per row, (B, 1, N, H).
+
+        `prepared` is the result of `prepare`.
+        """
         return self(query, prepared)
 
 
 class WeightedScore(LayerPart, Score):
-    """Base class of scores with weights for each head, whose first axis is the heads, N."""
+    """Base class of scores that have their own weights for each of N heads.
+
+    The first axis of every weight has the size N.
+    """
 
     def ensure_built(self, query, key):
         """Build the weights if needed, because `fold` may be called before the layer itself.
@@ -83,7 +89,7 @@ class KernelScore(WeightedScore):
 def check_head_shapes(part, query_shape, key_shape):
     """Return the sizes that the weights of the score `part` need: N, the query's H, the key's H.
 
-    The shapes are those of the query (B, T, N, H) and the key (B, S, K, H).
+    `query_shape` is (B, T, N, H) and `key_shape` is (B, S, K, H).
 
     Raises:
         ValueError: the shapes are not (B, T, N, H) and (B, S, K, H) with static heads and sizes.
@@ -126,7 +132,7 @@ def check_one_key_head_each(part, query, key):
 
 
 def score_pairs(score, query, key):
-    """Return `score(query, key)`, or raise a ValueError if its shape is not (B, N, T, S)."""
+    """Return `score(query, key)`. Raise a ValueError if its shape is not (B, N, T, S)."""
     scores = score(query, key)
     check_axes(score, "scores", scores, (query.shape[0], *query.shape[2:0:-1], key.shape[1]))
     return scores
