@@ -131,7 +131,7 @@ class CausalLM(Task):
         return super().adapt(data_set)
 
     def find_example(self, data_set):
-        """Return a prompt to show in the README of a preset, its model card. `Task` calls this.
+        """Return a prompt, a str, to show in the model card of a preset.
 
         Args:
             data_set: `ka.data.DataSet`. If it holds dialogues, the prompt is the first turn of one.
@@ -181,9 +181,10 @@ class CausalLM(Task):
         return data.batches(windows, batch_size=recipe.batch_size, seed=recipe.seed)
 
     def make_batches(self, examples, where):
-        """Return batches of consecutive windows of the str `examples`, or None if it is empty.
+        """Return batches of consecutive windows of a text, or None if the text is empty.
 
-        They are used for scoring. Error messages begin with `where`.
+        The batches are used for scoring. `examples` is the text, a str. Error messages begin with
+        `where`, a str.
         """
         if not examples:
             return None
@@ -301,7 +302,7 @@ class CausalLM(Task):
     def stream(
         self, inputs, *, max_new_tokens=None, temperature=None, top_k=None, top_p=None, seed=None
     ):
-        """Continue each prompt token by token, with an iterator over the generated pieces.
+        """Continue each prompt token by token, and return an iterator over the text for each.
 
         Args:
             inputs: list of str, the prompts. See `predict` for the other arguments.

@@ -142,8 +142,9 @@ class ConstituencyParser(SentenceTask):
     def select(self, examples, where, training=False):
         """Return the trees of `examples` that are small enough for the model.
 
-        If all are too large for training, a ValueError is raised. Error messages begin with
-        `where`.
+        `examples` is a list of `ConstituencyTree`. `training` says whether they are for training.
+        If all of them are too large for training, a ValueError is raised. Error messages begin with
+        `where`, a str.
         """
         fitting = self._drop_spare(super().select(examples, where, training))
         if training and not fitting:
@@ -154,7 +155,7 @@ class ConstituencyParser(SentenceTask):
         return fitting
 
     def make_metrics(self):
-        """Return a metric: the accuracy of the next label, given the correct labels before it."""
+        """Return the metrics: the accuracy of each label, given the correct labels before it."""
         return [lambda: training.MaskedSparseCategoricalAccuracy(name="accuracy")]
 
     def compute_scores(self, examples, where):

@@ -97,7 +97,7 @@ class DependencyParser(SentenceTask):
     def compute_scores(self, examples, where):
         """Compute labeled and unlabeled attachment scores (LAS, UAS).
 
-        The definition is that of the CoNLL 2018 shared task: punctuation counts, and subtypes of
+        The scores are defined as in the CoNLL 2018 shared task: punctuation counts, and subtypes of
         relations (`nsubj:pass`) are ignored. `examples` is a list of `DependencyTree`. Error
         messages begin with `where`, a str.
         """
@@ -188,7 +188,7 @@ def score_trees(predicted, actual):
     """Compute the labeled and unlabeled attachment scores, `{"las": float, "uas": float}`.
 
     UAS is the share of words with the correct head, and LAS the share with the correct head and
-    relation. Both arguments are lists with a pair (heads, relations) for each sentence.
+    relation. `predicted` and `actual` are lists with a pair (heads, relations) for each sentence.
     """
     count = attached = labeled = 0
     for (heads, relations), (true_heads, true_relations) in zip(predicted, actual, strict=True):

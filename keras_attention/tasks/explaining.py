@@ -10,7 +10,7 @@ ROWS = 16  # number of outputs whose gradients are computed in one batch
 
 
 class Explanation(typing.NamedTuple):
-    """What raised the outputs of a model, as returned by the method `explain`.
+    """How much each token of an input raised the outputs of a model. `Task.explain` returns it.
 
     Attributes:
         tokens: list of S str, the tokens of the input, or None for the patches of an image.
@@ -31,12 +31,12 @@ class Explanation(typing.NamedTuple):
 
 
 class Choice(typing.NamedTuple):
-    """An output of a model that can be explained.
+    """One number among the outputs of a model, such as the logit of a label, to be explained.
 
     Attributes:
-        name: str.
-        index: tuple of int, where it is in the model's outputs for one example.
-        rows: int or slice, the positions of the last layer that it is computed from.
+        name: str, the name of the output, such as a label.
+        index: tuple of int, the index of this number in the model's outputs for one example.
+        rows: int or slice, the positions in the last layer from which this number is computed.
     """
 
     name: str
@@ -45,18 +45,19 @@ class Choice(typing.NamedTuple):
 
 
 class RecordedExample(typing.NamedTuple):
-    """One input of a model with its attention weights, as `record_example` returns it.
+    """An input of a model, with the outputs and the attention weights for this input.
 
     Attributes:
         model: the `keras.Model` that ran.
-        inputs: its inputs for one example, an array or a dict of arrays.
-        logits: array (1, ...), its outputs.
+        inputs: the inputs of the model for one example, an array or a dict of arrays.
+        logits: array (1, ...), the outputs of the model.
         maps: dict from the path of each attention layer to its weights (1, N, T, S).
         tokens: list of str, the tokens of the input, or None if it is an image.
         outputs: list of str, the tokens after the last layer with their predictions, or None.
         image: array (H, W, C), the input if it is an image, or None.
-        choices: list of `Choice`, the outputs.
-        predicted: int, which of them is the prediction, or None if all are.
+        choices: list of `Choice`, the outputs that can be explained.
+        predicted: int, the index in `choices` of the prediction, or None if all choices are
+            predictions.
     """
 
     model: object
@@ -71,7 +72,11 @@ class RecordedExample(typing.NamedTuple):
 
     @classmethod
     def run(cls, model, inputs):
-        """Run a model on its inputs for one example."""
+        """Run a model on one example, record its attention weights, and return a `RecordedExample`.
+
+        `inputs` are the inputs of the model for one example. Raise a ValueError if the model has no
+        attention weights.
+        """
         with visualization.record_attention(model) as maps:
             logits = np.asarray(model(inputs))
         if not maps:
@@ -82,7 +87,11 @@ class RecordedExample(typing.NamedTuple):
         return cls(model, inputs, logits, dict(maps))
 
     def with_labels(self, names, **fields):
-        """Return a copy whose choices are the labels of a classifier, a list of str."""
+        """Return a copy for a classifier, in which each label is a `Choice`.
+
+        `names` are the labels, a list of str. `fields` are new values of other fields, such as
+        `tokens`.
+        """
         rows = _find_pooled_rows(self.model)
         choices = [Choice(name, (k,), rows) for k, name in enumerate(names)]
         best = int(np.argmax(self.logits[0]))
@@ -90,7 +99,10 @@ class RecordedExample(typing.NamedTuple):
 
 
 def explain(task, example, target, path):
-    """Explain the prediction of a task for one example, with the arguments of `Task.explain`."""
+    """Explain the prediction of a `Task` for one example, and return an `Explanation`.
+
+    `example`, `target` and `path` are the arguments of `Task.explain`.
+    """
     recorded = task.record_example(example)
     chosen = _choose(recorded, target)
     relevance = score_inputs(recorded, chosen)
@@ -123,9 +135,11 @@ def _choose(recorded, target):
 
 
 def score_inputs(recorded, chosen):
-    """Return the relevance (O, S) of the inputs for outputs, in shares that sum to 1.
+    """Compute how much each input raised each of O outputs: a float array (O, S).
 
-    `recorded` is a `RecordedExample`, and `chosen` a list of O of its `Choice`s.
+    A row has the shares of the S inputs (tokens or patches) in one output, which sum to 1.
+    `recorded` is a `RecordedExample`, an input with its attention weights. `chosen` is a list of
+    the O outputs, each a `Choice` from `recorded.choices`.
     """
     rows = []
     for k in range(0, len(chosen), ROWS):

@@ -16,7 +16,9 @@ LOG = logging.getLogger(__name__)
 
 
 def fit_task(task, data, dev, numbers, *, backup_dir, callbacks, verbose):
-    """Train the model of a task, and return a `keras.callbacks.History`. It implements `Task.fit`.
+    """Train the model of a task, and return a `keras.callbacks.History`.
+
+    `Task.fit` calls this function.
 
     Args:
         task: `Task`.

@@ -191,10 +191,11 @@ def find_model_file(path, kind=None):
 
 
 def answers_alike(folder):
-    """Return whether the float32 LiteRT file in a preset's folder can replace the Keras model.
+    """Return whether the float32 LiteRT file of a preset can replace its Keras model.
 
-    Three conditions must hold: the outputs of file and model were compared after the export, the
-    file accepts any batch size and sequence length, and the task does not sample at random.
+    `folder` is the path of the preset. Three conditions must hold: the outputs of file and model
+    were compared after the export, the file accepts any batch size and sequence length, and the
+    task does not sample at random.
     """
     if not (folder / LITERT).is_file():
         return False

@@ -140,7 +140,7 @@ def _make_sampler(entry):
 
 
 class OutOfTime(Exception):
-    """Raised if the time limit ends `generate_texts`. The message says how much it generated."""
+    """Raised if the time limit ends `generate_texts`. The message says how much was generated."""
 
 
 def generate_texts(run, preprocessor, texts, beam=None, deadline=None):

@@ -43,7 +43,8 @@ class GeneratedImage(typing.NamedTuple):
 class ImageGenerator(Task):
     """Generates images of a class with a causal language model whose tokens are pixels.
 
-    (Parmar et al., 2018, *Image Transformer*. Chen et al., 2020, *Image GPT*.)
+    The method follows Parmar et al. (2018, *Image Transformer*) and Chen et al. (2020, *Image
+    GPT*).
 
     A model from `from_data` has learned position embeddings for rows and columns, and a local mask
     (`Window2D`): a pixel attends to nearby pixels and to the class. `from_data` has two arguments
@@ -51,12 +52,13 @@ class ImageGenerator(Task):
     of rows and columns in the neighborhood.
 
     Args:
-        model: functional `keras.Model` that converts token ids (B, T) to logits (B, T, V), such as
-            `ka.models.causal_language_model` with an embedding with `padding_id=None`.
+        model: functional `keras.Model` that converts token ids (B, T) to logits (B, T,
+            vocabulary_size), such as `ka.models.causal_language_model` with an embedding with
+            `padding_id=None`.
         preprocessor: `ka.data.PixelLevelsPreprocessor`, which converts images to tokens and back.
         temperature: float, the default sampling temperature of `predict`.
-        builder: str, the function that built the model, a name in the attribute `builders`. None
-            is the first.
+        builder: str, the function that built the model, a name in the attribute `builders`. None is
+            the first.
 
     Example:
 
@@ -214,7 +216,8 @@ class ImageGenerator(Task):
     def draw(self, labels, *, temperature=None, top_k=None, top_p=None, seed=None):
         """Generate an image for each class name, and return a uint8 array (n, H, W, C).
 
-        `labels` are the class names. The other arguments, for sampling, are explained in `predict`.
+        `labels` are n class names. H, W and C are the height, the width and the channels of an
+        image. `predict` explains the other arguments.
         """
         check_many(labels, "class")
         choice = read_choice(self.temperature, temperature, "levels", top_k=top_k, top_p=top_p)
@@ -278,8 +281,8 @@ class ImageGenerator(Task):
     def draw_examples(self, data_set, folder):
         """Save a grid of images of every class, and a figure of the attention of one pixel.
 
-        Both are written to `folder`. `data_set` is a `DataSet` of images. Return the names of the
-        files.
+        Both files are written to `folder`. `data_set` is a `DataSet` of images. Return the names of
+        the files.
         """
         draw_grid(self, list(self.preprocessor.labels.names), DRAWN, folder / "samples.png")
         return ["samples.png", *super().draw_examples(data_set, folder)]

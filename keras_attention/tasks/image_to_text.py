@@ -139,7 +139,7 @@ class ImageToText(WritingTask):
     def adapt(self, data_set):
         """Raise a ValueError if the model cannot write the classes or coordinates of a dataset.
 
-        `data_set` is the `DataSet` to train on. The model does not change. The result is always ().
+        `data_set` is the `DataSet` to train on. The method returns (), because nothing changes.
         """
         if data_set.labels is not None and not set(data_set.labels) <= set(self.labels or ()):
             raise ValueError(
@@ -179,8 +179,9 @@ class ImageToText(WritingTask):
     def select(self, examples, where, training=False):
         """Remove captions that are too long for training, and return the other examples.
 
-        Images without another caption are left out. If `training` is False, `examples` are returned
-        unchanged. Error messages begin with `where`.
+        `examples` is a list of `CaptionedImage`. Images without another caption are left out. If
+        `training` is False, `examples` are returned unchanged. Error messages begin with `where`, a
+        str.
         """
         if not training:
             return examples
@@ -199,7 +200,7 @@ class ImageToText(WritingTask):
         return pictures
 
     def make_metrics(self):
-        """Return metrics of the next token, given the correct tokens before it.
+        """Return metrics of each predicted token, given the correct tokens before it.
 
         Token accuracy selects the best epoch.
         """

@@ -35,7 +35,7 @@ class AttentionMaps(typing.NamedTuple):
 
 
 def draw_map(maps, queries, keys, caption, path, *, layer=None, most=None):
-    """Plot the attention weights of one layer, and return those of all layers as `AttentionMaps`.
+    """Plot the attention weights of one layer, and return `AttentionMaps` of all layers.
 
     Args:
         maps: dict from the path of each attention layer to its weights (1, N, T, S).
@@ -103,7 +103,7 @@ class TaskInterface(abc.ABC):
     def read_settings(cls, fields):
         """Read the constructor arguments of a saved task from its `manifest.json`.
 
-        Entries that `load_preprocessor` will read are checked here, too.
+        This method also checks the entries that `load_preprocessor` reads later.
 
         Args:
             fields: `Fields`, the content of `manifest.json` with methods that check types.
@@ -174,9 +174,10 @@ class TaskInterface(abc.ABC):
             return data.batches(examples, self.batch_preprocessor, self.rows)
 
     def take_inputs(self, batches, count):
-        """Return a list of model inputs from batches of `make_batches`, for checking an export.
+        """Return a list of model inputs from some batches, for checking an export.
 
-        `batches` is a `tf.data.Dataset`. At most `count` of its batches are read.
+        `batches` is a `tf.data.Dataset` from `make_batches`. At most `count` of its batches are
+        read.
         """
         return [inputs for inputs, _ in batches.take(count).as_numpy_iterator()]
 
@@ -197,7 +198,10 @@ class TaskInterface(abc.ABC):
         return training.MaskedSparseCategoricalCrossentropy(label_smoothing=recipe.label_smoothing)
 
     def tune(self, examples):
-        """Choose settings other than weights, such as thresholds, on development examples."""
+        """Choose settings other than weights, such as thresholds, on development examples.
+
+        `examples` are raw examples. By default, this method does nothing.
+        """
         return None
 
     @abc.abstractmethod
@@ -235,10 +239,10 @@ class TaskInterface(abc.ABC):
         """
 
     def explain(self, example, target=None, path=None):
-        """Score how much each token of an input raised the prediction, and write it as a web page.
+        """Score how much each token of an input raised the prediction, and write a web page.
 
-        The scores are those of `ka.visualization.relevance`. The page shows them, and the attention
-        through all layers, as `ka.visualization.attention_page` does.
+        `ka.visualization.relevance` computes the scores. The page shows the scores, and the
+        attention through all layers, as `ka.visualization.attention_page` does.
 
         Args:
             example: an input of `predict`.
@@ -258,7 +262,10 @@ class TaskInterface(abc.ABC):
         return explain(self, example, target, path)
 
     def record_example(self, example):
-        """Run the model on one raw input, and return a `RecordedExample` for `explain`."""
+        """Run the model on `example`, one raw input, and return a `RecordedExample`.
+
+        The result has the attention weights that `explain` needs.
+        """
         raise ValueError(
             f"{type(self).__name__} has no explanation. Use its method attention, which shows the "
             "attention weights."
@@ -301,7 +308,7 @@ class TaskInterface(abc.ABC):
         return None
 
     def replace_head(self, labels):
-        """Return a copy of the model whose last layer is new, with an output for each label."""
+        """Return a copy of the model with a new last layer, with an output for each of `labels`."""
         return models.replace_head(self.model, len(labels))
 
     def with_labels(self, labels):
@@ -321,7 +328,7 @@ class TaskInterface(abc.ABC):
         return () if self.limit is None else self.limit.describe_scored(examples)
 
     def hold_out(self, train, dev, seed):
-        """Return (train, dev). If `dev` is empty, a random tenth of `train` is moved to it.
+        """Return (train, dev). If `dev` is empty, a random tenth of `train` becomes `dev`.
 
         Both are raw examples. `seed` is an int that determines the choice.
         """

@@ -39,7 +39,7 @@ def make_balanced_loss(recipe, list_ids, num_labels, loss=None, **options):
         list_ids: function without arguments that returns the int labels of the training examples.
         num_labels: int, the number of classes.
         loss: the class of the loss. None is `ka.training.MaskedSparseCategoricalCrossentropy`.
-        **options: arguments of the loss. `label_smoothing` is by default that of `recipe`.
+        **options: arguments of the loss. `label_smoothing` defaults to the value in `recipe`.
     """
     loss = loss or training.MaskedSparseCategoricalCrossentropy
     options = {"label_smoothing": recipe.label_smoothing, **options}
@@ -63,7 +63,7 @@ def classify(names, logits, top):
 
     Args:
         names: list of str, the names of the labels.
-        logits: iterable of arrays (L,).
+        logits: iterable of arrays (L,), for L labels.
         top: int, the number of labels for each row, or None for only the most probable label.
 
     Returns:

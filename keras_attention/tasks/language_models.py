@@ -13,7 +13,7 @@ from keras_attention.tasks.interface import DEV_FRACTION
 
 
 def collect_text(examples):
-    """Make a `DataSet` of running text (one long str) from a str, or from a list of str.
+    """Make a `DataSet` of running text (one long str) from `examples`, a str or a list of str.
 
     The strings of a list are joined by line breaks.
     """
@@ -22,7 +22,7 @@ def collect_text(examples):
 
 
 def hold_out_text(train, dev):
-    """Return (train, dev), two str. If `dev` is empty, the last tenth of `train` is moved to it."""
+    """Return (train, dev), two str. If `dev` is empty, the last tenth of `train` becomes `dev`."""
     data_set = split_text(train, dev, dev_fraction=DEV_FRACTION)
     return data_set.train, data_set.dev
 
@@ -43,7 +43,7 @@ class KerasLanguageModel:
         self.model, self.tokens = model, model.output_shape[-1]
 
     def logits(self, ids):
-        """Compute the logits for ids (B, T), and return an array (B, T, V)."""
+        """Compute the logits for ids (B, T), and return an array (B, T, vocabulary_size)."""
         return np.asarray(self.model.predict_on_batch(ids))
 
     def stream(self, ids, number, choice, *, end_token_id=None, seed=None):
@@ -75,7 +75,10 @@ class KerasLanguageModel:
 class ExportedLanguageModel:
     """An exported language model (SavedModel or LiteRT), which generates with a key-value cache.
 
-    It has the methods of `KerasLanguageModel`, and samples the same ids with the same seed.
+    The class has the methods of `KerasLanguageModel`, and samples the same ids with the same seed.
+
+    Args:
+        path: path of the exported file.
 
     Attributes:
         max_length: int, the number of tokens that fit into the cache.
@@ -139,8 +142,8 @@ def check_temperature(task, temperature):
 def read_choice(default_temperature, temperature, noun="tokens", *, top_k=None, top_p=None):
     """Convert the sampling arguments of `predict` to a `TokenChoice`, which selects the next token.
 
-    The arguments are numbers or None. If `temperature` is None, `default_temperature` is used.
-    `noun` names the tokens in error messages.
+    `temperature`, `top_k` and `top_p` are numbers or None. If `temperature` is None,
+    `default_temperature` is used. `noun` names the tokens in error messages.
     """
     for name, value in {"top_k": top_k, "top_p": top_p}.items():
         if temperature == 0 and value is not None:

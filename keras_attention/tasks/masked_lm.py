@@ -33,7 +33,7 @@ class Candidate(typing.NamedTuple):
 class MaskedLM(Task):
     """Predicts which tokens could replace each `[MASK]` in a text.
 
-    `fit` pretrains an encoder in this way. Its data is running text: a str, or a list of
+    `fit` pretrains an encoder in this way. The data is running text: a str, or a list of
     consecutive strings.
 
     Args:
@@ -96,10 +96,10 @@ class MaskedLM(Task):
         return self._batch(windows, batch_size=recipe.batch_size, seed=recipe.seed)
 
     def make_batches(self, examples, where):
-        """Return batches of consecutive windows of the str `examples`, or None if it is empty.
+        """Return batches of consecutive windows of a text, or None if the text is empty.
 
-        They are used for scoring. The same tokens are masked in every pass over the batches.
-        `where` is a str that errors begin with, such as "dev".
+        The batches are used for scoring. `examples` is the text, a str. The same tokens are masked
+        in every pass over the batches. `where` is a str that errors begin with, such as "dev".
         """
         if not examples:
             return None

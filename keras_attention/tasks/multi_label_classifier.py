@@ -30,10 +30,10 @@ class MultiLabelClassifier(LabelTask):
         builder: str, the function that built the model, a name in the attribute `builders`. None
             is the first.
 
-    `from_data` and `fit` have one hyperparameter that `TextClassifier` uses differently, `balance`.
-    If n of N training examples have a label, these n have the weight (N / n - 1) ** balance for
-    this label. With 0 all examples have the same weight. With 1 the examples with and without the
-    label have the same total weight.
+    `from_data` and `fit` have the hyperparameter `balance`, with another meaning than in
+    `TextClassifier`. If n of N training examples have a label, the loss of these n examples for
+    this label is multiplied by (N / n - 1) ** balance. With 0 all examples have the same weight.
+    With 1 the examples with and without the label have the same total weight.
 
     Example:
 
@@ -104,9 +104,9 @@ class MultiLabelClassifier(LabelTask):
         self.thresholds = tuple(round(float(threshold), 6) for threshold in thresholds)
 
     def compute_shares(self, examples, where="The dev part"):
-        """Return the probability of each label for a list of n `MultiLabelText`, an array (n, L).
+        """Return the probability of each label for n texts, an array (n, number of labels).
 
-        Error messages begin with `where`.
+        `examples` is a list of n `MultiLabelText`. Error messages begin with `where`, a str.
         """
         with prefix_errors(where):
             return _sigmoid(self.compute_logits([text for text, _ in examples]))
@@ -135,9 +135,10 @@ class MultiLabelClassifier(LabelTask):
         return super().predict(inputs, top=top)
 
     def choose_labels(self, logits, top):
-        """Convert logits (n, L) to the labels that `predict` returns for n strings.
+        """Convert logits (n, number of labels) to the labels that `predict` returns for n strings.
 
-        `top` is the number of labels for each. None returns those above their thresholds.
+        `top` is the number of labels for each string. None returns the labels whose probability is
+        above their threshold.
         """
         names, answers = self.preprocessor.labels.names, []
         for shares in _sigmoid(logits):
@@ -148,7 +149,10 @@ class MultiLabelClassifier(LabelTask):
         return answers
 
     def describe_labels(self, logits):
-        """Return the labels of one text, given its logits (L,), as a str for a figure title."""
+        """Return the predicted labels of one text as a str, for the title of a figure.
+
+        `logits` (number of labels,) are the outputs of the model for this text.
+        """
         (labels,) = self.choose_labels(logits[None], None)
         names = {label.label for label in labels}
         return ", ".join(name for name in self.preprocessor.labels if name in names) or "no label"

@@ -37,7 +37,7 @@ def from_preset(preset, file=None):
 
 
 def open_preset(task_class, preset, file, options):
-    """Open a preset or a checkpoint as a task of a given class. It implements `Task.from_preset`.
+    """Open a preset or a checkpoint as a task of a given class, for `Task.from_preset`.
 
     Args:
         task_class: subclass of `Task`.

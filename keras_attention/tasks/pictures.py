@@ -27,7 +27,7 @@ def collect_pictures(examples):
 def check_pictures(preprocessor, data_set):
     """Raise a ValueError if a dataset's images have another size than the model's inputs.
 
-    `preprocessor` is that of the model, and `data_set` a `DataSet` with `ImageSplit`s.
+    `preprocessor` is the preprocessor of the model, and `data_set` a `DataSet` with `ImageSplit`s.
     """
     shape = (*preprocessor.image_size, preprocessor.channels)
     image_shape = tuple(data_set.train.image_shape)
@@ -63,7 +63,10 @@ def read_picture_sizes(folder, manifest):
 
 
 def describe_pictures(preprocessor):
-    """Return the entries of `manifest.json` on how to make model inputs of images, a dict."""
+    """Return a dict, the entries of `manifest.json` that say how to convert images to inputs.
+
+    `preprocessor` is the model's preprocessor of images, such as an `ImagePreprocessor`.
+    """
     return {
         "image_size": list(preprocessor.image_size),
         "channels": preprocessor.channels,

@@ -125,8 +125,8 @@ class QuestionAnswerer(Task):
     def hold_out(self, train, dev, seed):
         """Return (train, dev). If `dev` is empty, questions are moved from `train` to `dev`.
 
-        Both are lists of `Question`. A tenth of the contexts is moved, each with all its questions.
-        `seed` is an int that determines the choice.
+        `train` and `dev` are lists of `Question`. A tenth of the contexts is moved, each with all
+        its questions. `seed` is an int that determines the choice.
         """
         if dev or not train:
             return train, dev
@@ -227,7 +227,7 @@ class QuestionAnswerer(Task):
     def compute_scores(self, examples, where):
         """Compute exact match and F1 as in the official SQuAD script.
 
-        The script is that of version 2.0 if some questions have no answer, and otherwise 1.1.
+        The script is version 2.0 if some questions have no answer, and otherwise version 1.1.
         `examples` is a list of `Question`. Error messages begin with `where`, a str.
         """
         if not examples:

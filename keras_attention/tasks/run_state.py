@@ -109,7 +109,7 @@ class KeepBest(keras.callbacks.Callback):
     """Saves the weights of the epoch with the best score, also if training is interrupted.
 
     `keras.callbacks.ModelCheckpoint` forgets the best score when training resumes, and would then
-    replace the best weights by those of the next epoch.
+    replace the best weights by the weights of the next epoch.
 
     If several epochs have the same score, the epoch with the lowest loss is the best. Equal scores
     are common on a small development set, and the first of these epochs rarely generalizes best.

@@ -43,7 +43,7 @@ def wrap_model(model, path=None):
 
 
 class PaddedRunner:
-    """A function that runs a model: it pads inputs to fixed shapes, and crops the outputs.
+    """A function that runs a model, pads inputs to fixed shapes, and crops the outputs.
 
     If a batch is larger than the model accepts, it is split.
 
@@ -92,13 +92,13 @@ class PaddedRunner:
 
 
 def softmax(logits):
-    """Convert logits (..., L) to probabilities (..., L) with a softmax over the last axis."""
+    """Convert logits to probabilities of the same shape, with a softmax over the last axis."""
     shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return shares / shares.sum(axis=-1, keepdims=True)
 
 
 def compute_logits(run, inputs):
-    """Run a model on a batch, and return its first output, an array.
+    """Run a model on a batch, and return the model's first output, an array.
 
     `run` is a `PaddedRunner`. `inputs` is a dict of arrays, or an array for a model with one input.
     """

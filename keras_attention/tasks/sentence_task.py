@@ -87,9 +87,10 @@ class SentenceTask(Task):
         self.split_sentences(inputs)
 
     def split_sentences(self, inputs):
-        """Return the list of tokens of each of `inputs`, a str to split or a list of tokens.
+        """Return a list with the tokens of each sentence in `inputs`.
 
-        Raise a ValueError for an empty text, or one that is too long for the model.
+        A sentence is a str, which is split, or a list of tokens. Raise a ValueError for a sentence
+        that is empty or too long for the model.
         """
         check_many(inputs, "text", of="str")
         return list(number_errors("Text", inputs, self._split))
@@ -104,7 +105,8 @@ class SentenceTask(Task):
 def build_preprocessor(sentences, labels, options):
     """Build a `TaggerPreprocessor`, with vocabularies collected from training sentences.
 
-    `labels` are the names of the tags, and `options` is the attribute `data` of a `Recipe`.
+    `sentences` is a list of `ka.data.Sentence`, `labels` are the names of the tags, and `options`
+    is a `SentenceData` with hyperparameters such as `min_count`.
     """
     return data.TaggerPreprocessor.build(
         sentences,
@@ -158,7 +160,8 @@ def split_tokens(text, maximum_length, pattern=None):
 def choose_pictured(sentences):
     """Choose the tokens of a sentence whose attention map is easy to read.
 
-    Return the first sentence whose length is in `PICTURED`, or else the first tokens of the first.
+    `sentences` is a list of `ka.data.Sentence`. Return the first sentence whose length is in
+    `PICTURED`, or else the first tokens of the first sentence.
     """
     fitting = [s for s in sentences if len(s.tokens) in PICTURED]
     return (fitting or sentences)[0].tokens[: max(PICTURED)]

@@ -21,8 +21,9 @@ from keras_attention.training.scores.class_scores import score_tags
 class TaggedToken(typing.NamedTuple):
     """A token, its tag, and the probability of the tag from 0 to 1.
 
-    For a model with a conditional random field, this is the probability compared with other tags
-    after the same tags, each with its best continuation.
+    For a model with a conditional random field, `probability` compares the tag with the other tags
+    of the token. The tags before it stay the same, and each tag is scored with its best
+    continuation.
     """
 
     token: str
@@ -51,12 +52,12 @@ class SequenceLabeler(SentenceTask):
 
     Args:
         model: functional `keras.Model`, such as `ka.models.sequence_labeler`. Its input is token
-            ids (B, T), or a dict with `token_ids` (B, T) and `character_ids` (B, T, C). Its output
-            is logits (B, T, L) for L tags.
+            ids (B, T), or a dict with `token_ids` (B, T) and `character_ids` (B, T, characters).
+            Its output is logits (B, T, L) for L tags.
         preprocessor: `ka.data.TaggerPreprocessor`.
         maximum_length: int, the maximum number of tokens in a sentence.
-        builder: str, the function that built the model, a name in the attribute `builders`. None
-            is the first.
+        builder: str, the function that built the model, a name in the attribute `builders`. None is
+            the first.
 
     Example:
 
@@ -114,7 +115,10 @@ class SequenceLabeler(SentenceTask):
         return make_balanced_loss(recipe, lambda: labels.ids(tags), len(labels), **options)
 
     def make_metrics(self):
-        """Return the metrics: token accuracy, and first the F1 of entities if the tags mark any."""
+        """Return the metrics: the F1 of entities, if the tags mark entities, and token accuracy.
+
+        The first metric selects the best epoch.
+        """
         labels = list(self.preprocessor.labels.names)
         if not marks_entities(labels):
             return [make_accuracy]
@@ -150,8 +154,8 @@ class SequenceLabeler(SentenceTask):
                 that mark entities, such as `B-person`, `I-person` and `O`.
 
         Returns:
-            A list with one list for each sentence. It contains a `TaggedToken` for each token, or
-            an `Entity` for each entity if `group_entities` is True.
+            A list with one list for each sentence. The inner list contains a `TaggedToken` for each
+            token, or an `Entity` for each entity if `group_entities` is True.
 
         Raises:
             ValueError: a sentence is too long. The message contains its number (from 1). All
@@ -258,7 +262,7 @@ def place_entities(entities, text, pattern=None):
 
 
 def find_entities(tokens):
-    """Convert `TaggedToken`s, whose tags are BIO, BIOES, BILOU or BMES, to a list of `Entity`."""
+    """Convert a list of `TaggedToken`s with tags such as BIO or BIOES to a list of `Entity`."""
     return [
         Entity(
             " ".join(token.token for token in tokens[start:end]),

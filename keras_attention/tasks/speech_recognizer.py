@@ -166,7 +166,7 @@ class SpeechRecognizer(Task):
         return [training.CTCTranscriptAccuracy]
 
     def make_exportable(self, model):
-        """Return a model that also decodes greedily: it has one more output, `labels`."""
+        """Return a model that also decodes greedily, with one more output, `labels`."""
         labels = blocks.GreedyCTCDecoder(name="labels")(model.output)
         return keras.Model(model.input, {"logits": model.output, "labels": labels}, name=model.name)
 
@@ -213,12 +213,12 @@ class SpeechRecognizer(Task):
 
         Args:
             inputs: list of paths of WAV or FLAC files, or of arrays. An array contains samples (n,)
-                as int16, int32 or floats from -1 to 1, or features (T, F) as floats.
+                as int16, int32 or floats from -1 to 1, or features (frames, features) as floats.
             words: list of str, or a str with words separated by spaces. Transcripts are restricted
-                to these words, for example to commands. `ka.generation.search_ctc_prefixes`
-                then finds the most probable sequence of these words, or the most probable single
-                word if the model cannot predict spaces. None does not restrict the transcripts, and
-                uses greedy decoding: the most probable character (or word) at each position.
+                to these words, for example to commands. `ka.generation.search_ctc_prefixes` then
+                finds the most probable sequence of these words, or the most probable single word if
+                the model cannot predict spaces. None does not restrict the transcripts, and uses
+                greedy decoding: the most probable character (or word) at each position.
 
         Returns:
             A list with a str for each recording.
@@ -328,7 +328,7 @@ def count_vectors(model, length):
 def check_rate(data_set, preprocessor):
     """Raise a ValueError if the recordings have another sampling rate than the model expects.
 
-    `data_set` is a `DataSet` of `Recording`, and `preprocessor` that of the model.
+    `data_set` is a `DataSet` of `Recording`, and `preprocessor` the preprocessor of the model.
     """
     rate, model_rate = data_set.about.get("sampling_rate"), preprocessor.sampling_rate
     if rate != model_rate and None not in (rate, model_rate):
@@ -379,7 +379,8 @@ def check_sounds(fields):
 def make_noise(preprocessor):
     """Return two arrays of noise, each one second long, or shorter if the model requires this.
 
-    `preprocessor` is that of the model, with the sampling rate and the shape of its inputs.
+    `preprocessor` is the preprocessor of the model. It has the sampling rate and the shape of the
+    inputs.
     """
     length = preprocessor.sampling_rate or 100
     length = min(length, round(length * (preprocessor.seconds or 1)))

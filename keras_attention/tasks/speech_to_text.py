@@ -124,7 +124,7 @@ class SpeechToText(WritingTask):
 
     @property
     def batch_preprocessor(self):
-        """Return the preprocessor. If the model has a CTC head, it makes CTC labels, too."""
+        """Return the preprocessor, which also makes CTC labels if the model has a CTC head."""
         return dataclasses.replace(self.preprocessor, ctc=self._has_ctc)
 
     def check_data(self, data):
@@ -137,7 +137,7 @@ class SpeechToText(WritingTask):
         return training.MaskedSparseCategoricalCrossentropy(**smoothing)
 
     def make_metrics(self):
-        """Return a list of Keras metrics that score each next token, given the correct ones before.
+        """Return metrics of each predicted token, given the correct tokens before it.
 
         Token accuracy selects the best epoch.
         """
@@ -177,7 +177,7 @@ class SpeechToText(WritingTask):
 
         Args:
             inputs: list of paths of WAV or FLAC files, or of arrays with samples (n,) or features
-                (T, F).
+                (frames, features).
             beam: int, the beam width. None uses the beam width in the task's `writing`.
             language: str, the spoken language, such as `"de"` or `"german"`. None keeps the
                 language that was passed to `from_preset`. Only for Whisper checkpoints.
@@ -240,6 +240,6 @@ class SpeechToText(WritingTask):
         return [f"{k * step:.2f}" for k in range(count)]
 
     def find_pictured(self, data_set):
-        """Return the shortest recording."""
+        """Return the shortest recording of a dataset, whose attention map is easy to read."""
         examples = data_set.test or data_set.dev
         return min(examples, key=lambda recording: len(recording.sound)).sound

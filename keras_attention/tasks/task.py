@@ -106,14 +106,14 @@ class Task(TaskInterface):
             **options: options for Hugging Face checkpoints. Each class has its own:
                 - `MaskedLM`, `CausalLM`: `max_length`, the number of tokens in a window.
                 - `Seq2SeqLM`: `max_length`, the maximum number of tokens to generate, `beam`,
-                  `length_penalty`, `score`, and `prefix`, a string to prepend to every source,
-                  such as T5's `"translate English to German: "`.
+                  `length_penalty`, `score`, and `prefix`, a string to prepend to every source, such
+                  as T5's `"translate English to German: "`.
                 - `SpeechToText`: `language`, `task` (`"transcribe"` or `"translate"`),
                   `max_length`, `beam` and `length_penalty`.
                 - `TextClassifier`, `MultiLabelClassifier`: `pooling`, how a new head pools the
                   token vectors. Hugging Face's classifiers use `"first"`, the first vector.
                 - `TextEmbedder`: `pooling`, how the vectors of the tokens become one. The default
-                  is that of Sentence Transformers' files, or else `"mean"`.
+                  is the pooling in Sentence Transformers' files, or else `"mean"`.
         """
         return open_preset(cls, preset, file, options)
 
@@ -179,7 +179,7 @@ class Task(TaskInterface):
 
     @classmethod
     def as_data(cls, examples):
-        """Return `examples` if it is a `DataSet`. Otherwise use it as a new one's training split.
+        """Return `examples`, a `DataSet`, or make a `DataSet` whose training split is `examples`.
 
         Raises:
             ValueError: the examples of the dataset are not of the class `example_kind`.
@@ -225,14 +225,14 @@ class Task(TaskInterface):
     def runner(self):
         """Return the function that maps model inputs to outputs.
 
-        It runs either the exported file that was opened, or the Keras model.
+        The function runs either the exported file that was opened, or the Keras model.
         """
         if self.runs_a_file:
             return self.open_runner(self.path)
         return self.wrap_model(self.model, self.path)
 
     def forget_runner(self):
-        """Close the exported file that predictions used. Later ones use the Keras model."""
+        """Close the exported file that predictions used. Later predictions use the Keras model."""
         self.path = None
         vars(self).pop("runner", None)
 
@@ -261,7 +261,7 @@ class Task(TaskInterface):
 
     @property
     def metadata(self):
-        """dict, what `manifest.json` states about the task: its name, data and settings."""
+        """dict, the entries of `manifest.json` about the task: its name, data and settings."""
         entries = {"task": self.builder, **self.source, **self.settings}
         if self.pretrained:
             entries["pretrained"] = True
@@ -400,7 +400,7 @@ class Task(TaskInterface):
 
         Returns:
             A `ka.export.ExportReport`: the file's size and operators, and how far its outputs
-            differ from those of the model.
+                differ from the outputs of the model.
         """
         from keras_attention.tasks.exporting import export_model, keep_preprocessing
 

@@ -62,12 +62,15 @@ class TextClassifier(LabelTask):
         return super().predict(inputs, top=top)
 
     def choose_labels(self, logits, top):
-        """Convert logits (n, L) to the labels that `predict` returns for n strings.
+        """Convert logits (n, num_classes) to the labels that `predict` returns for n strings.
 
         `top` is the argument of `predict`.
         """
         return classify(self.preprocessor.labels.names, logits, top)
 
     def describe_labels(self, logits):
-        """Return the most probable label of one text, given its logits (L,), for a figure title."""
+        """Return the most probable label of one text, for the title of a figure.
+
+        `logits` (num_classes,) are the outputs of the model for this text.
+        """
         return self.preprocessor.names([logits])[0]

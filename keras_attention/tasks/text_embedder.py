@@ -31,7 +31,7 @@ class FoundText(typing.NamedTuple):
 
 
 class TextEmbedder(TextTask):
-    """Converts texts to vectors of length 1. Texts with a similar meaning have a large product.
+    """Converts texts to vectors of length 1, whose dot product is large for similar meanings.
 
     Use it for search, clustering and the detection of duplicates. `fit` trains it on pairs of texts
     that match, such as questions and answers or sentences and translations. The other pairs of a
@@ -43,10 +43,10 @@ class TextEmbedder(TextTask):
             `ka.models.text_encoder` with `pooling`.
         preprocessor: `ka.data.TextPairPreprocessor`.
         temperature: float, the temperature at the beginning of the next training.
-        dimensions: list of ints, the sizes of vectors that the model was trained for. None is only
-            D.
-        builder: str, the function that built the model, a name in the attribute `builders`. None
-            is the first.
+        dimensions: list of ints, the sizes of vectors that the model was trained for. None if it
+            was trained only for size D.
+        builder: str, the function that built the model, a name in the attribute `builders`. None is
+            the first.
 
     `from_data` and `fit` have one hyperparameter of their own, `dimensions`. With `(384, 128, 64)`,
     the first 128 and the first 64 components of a vector are trained to be vectors themselves
@@ -116,7 +116,7 @@ class TextEmbedder(TextTask):
 
     @property
     def temperature(self):
-        """float, by which cosines are divided in the loss. Training changes it."""
+        """float, the number by which the loss divides cosines. Training changes this number."""
         if self._logits is None or not self._logits.built:
             return self._temperature
         return float(np.exp(-keras.ops.convert_to_numpy(self._logits.logit_scale)))
@@ -191,10 +191,11 @@ class TextEmbedder(TextTask):
     # Results.
 
     def compute_scores(self, examples, where):
-        """Search for each distinct text among all distinct matching texts and hard negatives.
+        """Compute the scores of a search: find the matching text of each text.
 
-        `examples` is a list of `MatchingTexts`. `ka.training.score_retrieval` defines the scores.
-        Error messages begin with `where`.
+        `examples` is a list of `MatchingTexts`. The corpus of the search is all distinct matching
+        texts and hard negatives. `ka.training.score_retrieval` defines the scores. Error messages
+        begin with `where`, a str.
         """
         if not examples:
             return {}
@@ -235,8 +236,8 @@ class TextEmbedder(TextTask):
             queries: list of str.
             corpus: list of str, the texts to search in.
             top_k: int, the number of results for each query.
-            vectors: float array (N, D), the result of `predict` for the N texts in `corpus`, which
-                saves time if you search again. None computes it.
+            vectors: float array (N, D), the result of `predict` for the N texts in `corpus`. It
+                saves time if you search again. None computes the vectors.
             dimension: int, the number of components to compare, one of `dimensions`. None is all.
 
         Returns:

@@ -17,7 +17,7 @@ PICTURED = range(7, 15)  # numbers of words for which the attention map is easy 
 
 
 class TextTask(Task):
-    """Base class of tasks with one output for a text. Its first field in an example is the text.
+    """Base class of tasks with one output for a text, the first field of an example.
 
     The preprocessor is a `TextReader` (`data/preprocessors/text.py`).
     """
@@ -58,7 +58,7 @@ class TextTask(Task):
         list(number_errors("Text", inputs, self.preprocessor.ids))
 
     def compute_outputs(self, texts):
-        """Return a list with the output of the model (D,) for each str in a list."""
+        """Return a list with the output of the model (D,) for each str in `texts`."""
         lengths = [len(ids) for ids in number_errors("Text", texts, self.preprocessor.ids)]
         return compute_each(self.runner, self.preprocessor, texts, lengths)
 
@@ -122,7 +122,7 @@ class LabelTask(TextTask):
         )
 
     def compute_logits(self, texts):
-        """Return the logits (n, L) for a list of n str."""
+        """Return the logits (n, num_classes) for `texts`, a list of n str."""
         logits = self.compute_outputs(texts)
         return np.reshape(logits, (len(texts), len(self.preprocessor.labels)))
 

@@ -111,7 +111,7 @@ def train_model(job, recipe, folder, *, backup=True, callbacks=(), verbose=0, sp
         recipe: `Recipe`, with the epochs, the learning rate and the time limit.
         folder: `RunFolder`, where the state of an interrupted run is kept.
         backup: bool, whether to save the state after each epoch.
-        callbacks: additional Keras callbacks, which run after those of this module.
+        callbacks: additional Keras callbacks, which run after the callbacks of this module.
         verbose: as in `keras.Model.fit`.
         spent: float, how many seconds of the time limit have already passed.
 
@@ -141,9 +141,9 @@ def train_model(job, recipe, folder, *, backup=True, callbacks=(), verbose=0, sp
 
 
 def load_trained(job, recipe, folder):
-    """Load the best weights of a finished `train_model` run, and return what that run returned.
+    """Load the best weights of a finished run of `train_model`, and return the run's results.
 
-    `job`, `recipe` and `folder` are those of `train_model`. A process that exports the model calls
+    `train_model` explains the arguments and the results. A process that exports the model calls
     this function, if another process trained the model.
     """
     best = KeepBest(folder.best, f"val_{job.monitor}", job.lower_is_better)

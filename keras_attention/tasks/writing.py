@@ -13,7 +13,7 @@ SUPPRESSED = ("suppress_tokens", "begin_suppress_tokens")
 class Writing:
     """The settings of beam search, for tasks that generate text from another input.
 
-    The names are those of Hugging Face, except `beam` (`num_beams`).
+    The names are the same as in Hugging Face, except `beam` (`num_beams`).
 
     Args:
         beam: int, the beam width. 1 is greedy search.

@@ -60,7 +60,7 @@ def choose_recipe(builder, dataset=None, options=None):
 
 
 def slow_down(recipe):
-    """Return a copy of a recipe with a lower learning rate, for training a trained model on."""
+    """Return a copy of a recipe with a lower learning rate, to train a trained model further."""
     return dataclasses.replace(recipe, learning_rate=FINE_TUNING * recipe.learning_rate)
 
 
@@ -106,8 +106,8 @@ def replace_numbers(recipe, builder, options):
     `builder` is the name of the task, for the error message.
 
     Raises:
-        ValueError: an option is not a hyperparameter of training. It may be an argument of the
-            model, which is fixed once the model is made.
+        ValueError: an option is not a hyperparameter of training. Arguments of the model cannot
+            change once the model is made.
     """
     numbers = _drop_none(options)
     if unknown := sorted(set(numbers) - _list_numbers(recipe)):

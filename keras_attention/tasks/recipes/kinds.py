@@ -45,8 +45,8 @@ def settled(default):
 class LabelData(Data):
     """Hyperparameters for labeled data. A larger `balance` gives rare labels more weight.
 
-    The formula for one label per example is in `tasks.labels.make_balanced_loss`, and the formula
-    for any number of labels in `ka.tasks.MultiLabelClassifier`.
+    `tasks.labels.make_balanced_loss` has the formula for one label per example.
+    `ka.tasks.MultiLabelClassifier` has the formula for any number of labels.
     """
 
     balance: float = option(
@@ -59,7 +59,7 @@ class LabelData(Data):
 
 @dataclasses.dataclass(frozen=True)
 class VocabularyData(Data):
-    """Hyperparameters for whole texts: arguments of `build` of their preprocessors.
+    """Hyperparameters for whole texts: the arguments of `TextPreprocessor.build`.
 
     `max_length` is the maximum number of words in a text.
     """

@@ -96,7 +96,7 @@ class Recipe:
             )
 
     def list_keywords(self, make_embedding=None, **embedding):
-        """Return the arguments for building a model, a dict, including its embedding and encoder.
+        """Return a dict, the arguments for building a model, with its embedding and its encoder.
 
         Args:
             make_embedding: the class of the embedding. None uses `ka.models.TextEmbedding`.
@@ -159,7 +159,7 @@ class ModelSizes:
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointOptions:
-    """Arguments of `from_preset` for Hugging Face checkpoints, also command line options."""
+    """Command line options that are arguments of `from_preset` for Hugging Face checkpoints."""
 
     prefix: str | None = option(None, "Checkpoints: text before every source, as for T5.")
     language: str | None = option(
@@ -169,9 +169,10 @@ class CheckpointOptions:
 
 
 def fine_tune(epochs, batch_size, learning_rate, data=Data()):
-    """Make a recipe for fine-tuning a checkpoint. `data` holds numbers for the kind of data.
+    """Make a `Recipe` for fine-tuning a checkpoint.
 
-    The other arguments are those of a `Recipe`.
+    `data` is a `Data`, the hyperparameters for the kind of data. The other arguments are fields of
+    the `Recipe`.
     """
     return Recipe(
         model={},
