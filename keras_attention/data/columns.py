@@ -19,7 +19,8 @@ class Columns:
     """The inputs and labels of a list of examples, which `ka.data.batches` turns into batches.
 
     Args:
-        inputs, labels: a column each, or a dict of columns.
+        inputs, labels: a column, or a dict of columns. A column is an array with a row for each
+            example, a `Ragged`, a `Pixels` or a `Computed`.
         count: int, the number of examples, if all have the same length.
         lengths: list of int, the length of each example, if lengths differ. Examples of similar
             lengths share a batch.
@@ -60,8 +61,9 @@ class Ragged:
     def reader(self, tf, edges):
         """Return a function that reads the rows of a batch as one padded tensor.
 
-        `tf` is the module tensorflow, and `edges` are the lengths to pad to. `read_columns`
-        describes the function.
+        `tf` is the module tensorflow, and `edges` are the lengths to pad to. The function takes two
+        int64 tensors: the indices of all examples in the batch, and the indices of the examples
+        that this process reads.
         """
         rows = [np.asarray(row, "int32") for row in self.rows]
         lengths = np.array([len(row) for row in rows], "int32")
@@ -95,9 +97,11 @@ class Pixels:
     pixels: np.ndarray
 
     def reader(self, tf, edges):
-        """Return a function that reads the images of a batch, as `read_columns` describes.
+        """Return a function that reads the images of a batch.
 
-        `tf` is the module tensorflow. `edges` are not used.
+        The function takes two int64 tensors: the indices of all examples in the batch, and the
+        indices of the examples that this process reads. `tf` is the module tensorflow. `edges` are
+        not used.
         """
         scale = 255.0 if self.pixels.dtype == "uint8" else 1.0
         pixels = tf.constant(self.pixels)
@@ -121,9 +125,11 @@ class Computed:
     dtype: str = "float32"
 
     def reader(self, tf, edges):
-        """Return a function that computes the rows of a batch, as `read_columns` describes.
+        """Return a function that computes the rows of a batch.
 
-        `tf` is the module tensorflow. `edges` are not used.
+        The function takes two int64 tensors: the indices of all examples in the batch, and the
+        indices of the examples that this process reads. `tf` is the module tensorflow. `edges` are
+        not used.
         """
 
         def read(indices, chosen):
@@ -182,9 +188,10 @@ def pad_rows(rows, padding=0, length=None, *, least=0, shape=(), dtype="int32"):
 
 
 def number_tokens(rows):
-    """Replace tokens by indices, to save memory. Return (list of distinct tokens, rows of ints).
+    """Replace tokens by indices, to save memory. Return (list of distinct tokens, new rows).
 
-    `rows` is a list with a list of str for each example.
+    `rows` is a list with a list of str for each example. A new row has the index of each token in
+    the first list.
     """
     numbers = {}
     rows = [[numbers.setdefault(token, len(numbers)) for token in row] for row in rows]

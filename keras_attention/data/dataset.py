@@ -51,7 +51,8 @@ class DataSet(typing.Generic[Example]):
         """Make a dataset from lists of examples of the class `kind`, which have been checked.
 
         If `dev` is empty, a random share `dev_fraction` of `train`, chosen by the int `seed`, is
-        moved to it. `record` are the remaining fields, such as `labels`.
+        moved to it. `test` is a list of examples, like `train` and `dev`. `record` are the
+        remaining fields, such as `labels`.
         """
         if not (train or dev or test):
             raise ValueError(f"No {kind.__name__} given: pass train, dev or test.")

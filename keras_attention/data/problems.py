@@ -10,11 +10,11 @@ LONGEST = 500  # maximum number of characters for each problem
 
 
 class ExamplesError(ValueError):
-    """Raised by readers. Its message lists the examples that cannot be read, one on each line."""
+    """Raised by readers, with a message that lists the unreadable examples, one on each line."""
 
 
 class SkippedWarning(UserWarning):
-    """Issued by readers. It states how many examples a reader has skipped because of errors."""
+    """Issued by readers, to state how many examples were skipped because of errors."""
 
 
 class Problems:
@@ -35,7 +35,7 @@ class Problems:
 
     @contextlib.contextmanager
     def note(self):
-        """Context manager: catch a ValueError in its block, and keep the message for `report`.
+        """Context manager that catches a ValueError, and keeps the message for `report`.
 
         The rest of the block is skipped, and the program continues after the block.
         """

@@ -85,9 +85,10 @@ def gather_batches(tf, indices, gather):
 
 
 def set_rows(tf, batch, size):
-    """Set the static size of the first axis of the tensors in `batch`. None leaves it dynamic.
+    """Set the static size of the first axis of the tensors in `batch`.
 
-    `size` is an int or None, `tf` the module tensorflow, and `batch` a tensor or nested dicts.
+    `size` is an int, or None to leave the size dynamic. `tf` is the module tensorflow, and `batch`
+    a tensor, or nested dicts of tensors.
     """
     if size is None:
         return batch

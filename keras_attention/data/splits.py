@@ -35,10 +35,10 @@ def _read_all(paths, read, options):
 
 
 def add_dev(train, dev, *, dev_fraction, seed):
-    """Return (train, dev), lists or `ImageSplit`s.
+    """Move a part of `train` to `dev` if `dev` is empty, and return (train, dev).
 
-    If `dev` is empty, a random share `dev_fraction` of `train`, chosen by the int `seed`, is moved
-    to it.
+    Both are lists or `ImageSplit`s. The part is a random share `dev_fraction`, chosen by the int
+    `seed`.
     """
     if len(dev) or not len(train):
         return train, dev

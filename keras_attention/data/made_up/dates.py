@@ -68,9 +68,10 @@ def dates(split="train", num_examples=10_000, *, seed=0, locales=LOCALES):
 
 
 def select_forms(locales):
-    """Return a dict from each locale to its date formats, without ambiguous formats.
+    """Return a dict from each of `locales` to its date formats, without ambiguous formats.
 
-    A format is ambiguous if its dates mean another date in a format of any of the `locales`.
+    A format is ambiguous if one of its dates can be read as another date in a format of any of the
+    `locales`.
     """
     if not locales:
         raise ValueError("locales is empty: expected names of CLDR, such as ('de', 'en_GB').")
@@ -128,7 +129,7 @@ class Piece(typing.NamedTuple):
         """bool, whether this field is written in digits.
 
         A month is in digits if its pattern has 1 or 2 letters (`MM`). Longer patterns (`MMM`) stand
-        for its name.
+        for the name of the month.
         """
         return self.kind in ("day", "year") or (self.kind == "month" and len(self.code) < 3)
 
@@ -145,7 +146,7 @@ class DateForm(typing.NamedTuple):
 
     @property
     def order(self):
-        """tuple, the numeric fields from left to right: `("day", "month", "year")` for 4.3.2024."""
+        """tuple of the numeric fields in order, such as `("day", "month", "year")` for 4.3.2024."""
         return tuple(piece.kind for piece in self.pieces if piece.is_number)
 
 

@@ -29,10 +29,10 @@ def connected_digits(
 ):
     """Make a `DataSet` of `Recording` of digit sequences, joined from TFDS's `spoken_digit`.
 
-    (Jackson et al., *Free Spoken Digit Dataset*, CC BY-SA 4.0.) Recordings have a sampling rate of
-    8,000 Hz and transcripts such as `"seven two"`. All digits in a sequence are from one speaker.
-    Test sequences use recordings 0 to 4 of each speaker and digit, which are the authors' test set.
-    Dev sequences use recordings 5 to 9, and train sequences use the rest.
+    The data is from Jackson et al. (*Free Spoken Digit Dataset*, CC BY-SA 4.0). Recordings have a
+    sampling rate of 8,000 Hz and transcripts such as `"seven two"`. All digits in a sequence are
+    from one speaker. Test sequences use recordings 0 to 4 of each speaker and digit, which are the
+    authors' test set. Dev sequences use recordings 5 to 9, and train sequences use the rest.
 
     Args:
         num_train, num_dev, num_test: int, the number of sequences in each split.
@@ -174,7 +174,7 @@ def trim(samples, top_db):
     """Return the samples (n,) from the first loud frame to the last loud one.
 
     Frames are 20 ms long and begin every 10 ms. A frame is loud if its power is at most `top_db`
-    decibels below that of the loudest frame (McFee et al., *librosa*, `effects.trim`).
+    decibels below the power of the loudest frame (McFee et al., *librosa*, `effects.trim`).
     """
     size, stride = RATE // 50, RATE // 100
     padded = np.pad(samples, (0, size - 1))
@@ -184,7 +184,7 @@ def trim(samples, top_db):
 
 
 def change_speed(samples, speed):
-    """Resample a recording to round(n / speed) samples, so that it plays `speed` times as fast."""
+    """Resample `samples` (n,) to round(n / speed) samples, which play `speed` times as fast."""
     if speed == 1:
         return samples
     length = round(len(samples) / speed)

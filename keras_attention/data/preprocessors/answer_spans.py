@@ -61,7 +61,7 @@ def cut_windows(length, room, stride):
 
 
 def locate_answer(spans, answer):
-    """Find the tokens that an `Answer` covers: return their indices (first, last), or None.
+    """Return the indices (first, last) of the tokens that `answer`, an `Answer`, covers, or None.
 
     `spans` are the (start, end) characters of all tokens in the context, int (n, 2).
     """
@@ -93,8 +93,9 @@ def search_span(start_logits, end_logits, encoded, *, maximum_answer, no_answer=
             says little about the other windows.
 
     Returns:
-        (best, null, total): the `Span` with the highest score (the first of equals), the score of
-        "no answer" or None, and the logarithm of the sum of exp(score) over all answers.
+        (best, null, total). `best` is the `Span` with the highest score, and the first of several
+        equal ones. `null` is the score of "no answer", or None. `total` is the logarithm of the sum
+        of exp(score) over all answers.
     """
     best, every, nothing = None, [], []
     for start, end, window in zip(start_logits, end_logits, encoded.windows, strict=True):

@@ -43,9 +43,10 @@ class DetectionPreprocessor(ImagePreprocessor):
     def columns(self, examples):
         """Convert a list of `BoxedImage` to `Columns`, which `ka.data.batches` reads.
 
-        Labels are a dict. `"labels"` are the class ids, int32 (B, M), and -1 after the last object.
-        `"boxes"` are float32 (B, M, 4): center x, center y, width and height, as fractions of the
-        image's width and height. Boxes of crowds (many objects in one box) are left out.
+        Labels are a dict. `"labels"` are the class ids, int32 (B, M) for at most M objects in an
+        image, and -1 after the last object. `"boxes"` are float32 (B, M, 4): center x, center y,
+        width and height, as fractions of the image's width and height. Boxes of crowds (many
+        objects in one box) are left out.
         """
         images = self.compute_images([example.image for example in examples])
         numbers, boxes = pad_objects(examples, self.labels)

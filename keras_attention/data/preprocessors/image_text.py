@@ -52,10 +52,10 @@ class ImageTextPreprocessor(TargetTexts, PictureOwner):
     def columns(self, examples):
         """Convert a list of `CaptionedImage` to `Columns`, which `ka.data.batches` reads.
 
-        Each caption of an image is a row of its own. Inputs are `"images"`, float32 (B, H, W, C)
-        from 0 to 1, and `"target_ids"`, int32 (B, U), which start with the begin id. Labels are
-        int32 (B, U), the next ids, and -1 at padding. U is the length of the longest caption in
-        the whole list.
+        Each caption of an image is a separate row. Inputs are `"images"`, float32 (B, H, W, C) from
+        0 to 1, and `"target_ids"`, int32 (B, U), which start with the begin id. Labels are int32
+        (B, U), the next ids, and -1 at padding. U is the length of the longest caption in the whole
+        list.
         """
         pairs = [(k, text) for k, example in enumerate(examples) for text in example.texts]
         pictures = [example.image for example in examples]

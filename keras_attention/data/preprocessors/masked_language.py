@@ -110,7 +110,10 @@ class MaskedLMPreprocessor(TokenizerOwner):
         ]
 
     def rule_out_special(self, logits):
-        """Return logits (B, T, V) in float64, with -inf for special tokens and unused ids."""
+        """Return logits in float64, with -inf for special tokens and unused ids.
+
+        `logits` are (B, T, vocabulary_size).
+        """
         logits, size = np.array(logits, "float64"), len(self.tokenizer)
         logits[..., [*self.tokenizer.special_ids, *range(size, logits.shape[-1])]] = -np.inf
         return logits

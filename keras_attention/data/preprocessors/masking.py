@@ -31,7 +31,7 @@ class MaskedWindows:
     are int32 ids and labels, (B, T) each.
 
     Args:
-        tokens: ints (L,), the ids of the whole text, such as `tokenizer.encode([text])[0]`. For a
+        tokens: ints (n,), the ids of the whole text, such as `tokenizer.encode([text])[0]`. For a
             `PretrainedTokenizer`, use `tokenizer.encode_plain(text)`.
         window_length: int T, the number of tokens in a window, including special tokens.
         tokenizer: `Characters` or `Subwords` built with `mask_token=True`, or a

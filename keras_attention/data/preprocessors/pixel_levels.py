@@ -17,10 +17,10 @@ MOST_LEVELS = 256
 class PixelLevelsPreprocessor(PictureOwner):
     """Converts images to the tokens of a language model of pixels, and tokens to images.
 
-    (Parmar et al., 2018, *Image Transformer*, section 3. Chen et al., 2020, *Image GPT*.) The
-    tokens of an image are its class, followed by the brightness level of each pixel, row by row
-    from the top. The levels of a pixel's channels follow one another. The first ids are the levels,
-    starting at 0, and the next ids are the classes.
+    The method follows Parmar et al. (2018, *Image Transformer*, section 3) and Chen et al. (2020,
+    *Image GPT*). The tokens of an image are its class, followed by the brightness level of each
+    pixel, row by row from the top. The levels of a pixel's channels follow one another. The first
+    ids are the levels, starting at 0, and the next ids are the classes.
 
     Call the object on images (n, H, W, C), uint8 or floats from 0 to 1, and the indices of their
     classes, ints (n,), to get ids, int32 (n, 1 + H · W · C).
@@ -56,7 +56,7 @@ class PixelLevelsPreprocessor(PictureOwner):
 
     @property
     def grid(self):
-        """tuple (rows, columns), the grid of the levels: each channel has a column of its own."""
+        """tuple (rows, columns), the grid of the levels, with a column for each channel."""
         height, width = self.image_size
         return height, width * self.channels
 

@@ -34,7 +34,7 @@ class TextWriter(TokenizerOwner):
 
     @property
     def end_token_id(self):
-        """int, the id that ends a text, or a tuple of ints if each of several ids does."""
+        """int, the id that ends a text, or a tuple of ints if several ids can end a text."""
         return self.end_token_ids[0] if len(self.end_token_ids) == 1 else self.end_token_ids
 
 
@@ -212,7 +212,7 @@ class TargetTexts(TextWriter):
         return SequencePreprocessor(self.target).target_ids(texts)
 
     def texts(self, ids):
-        """Convert generated ids (B, T) to a list of str, each up to its first end id."""
+        """Convert generated ids (B, T) to a list of str. Each str ends before the first end id."""
         return self.target.decode(ids)
 
     def config(self):
@@ -254,7 +254,8 @@ def read_ends(config):
 def end_row(row, end_token_ids):
     """Return token ids as int32 (T,), with an end id at the end.
 
-    The first of `end_token_ids` is appended, unless `row` already ends with one of these.
+    `row` is a list of ids. The first of `end_token_ids` is appended, unless `row` already ends with
+    one of these ids.
     """
     ends = () if row[-1] in end_token_ids and len(row) > 1 else end_token_ids[:1]
     return np.array([*row, *ends], "int32")

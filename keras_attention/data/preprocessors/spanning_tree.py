@@ -8,10 +8,10 @@ from keras_attention.data.readers.dependency_trees import explain_no_tree
 def find_tree(arc_scores):
     """Return the heads of the highest-scoring tree with one root, a list of T ints.
 
-    (McDonald et al., 2005, section 2.2.) A head is the number of a word, counted from 1, or 0 if
-    the word is the root. If the best heads of all words already form a tree, they are the result.
-    Otherwise `networkx` computes the maximum spanning arborescence (Chu and Liu, 1965, Edmonds,
-    1967).
+    The method follows McDonald et al. (2005, section 2.2). A head is the number of a word, counted
+    from 1, or 0 if the word is the root. If the best heads of all words already form a tree, they
+    are the result. Otherwise `networkx` computes the maximum spanning arborescence (Chu and Liu,
+    1965, Edmonds, 1967).
 
     Args:
         arc_scores: floats (T, T + 1), the scores of all heads for each word of one sentence,

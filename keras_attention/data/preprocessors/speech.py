@@ -45,7 +45,7 @@ class SoundReader:
         return () if self.num_features is None else (self.num_features,)
 
     def is_long(self, sound):
-        """Return whether an array of samples is longer than the model accepts."""
+        """Return whether `sound`, an array of samples, is longer than the model accepts."""
         return self.seconds is not None and len(sound) > round(self.seconds * self.sampling_rate)
 
     def __call__(self, sounds):
@@ -94,7 +94,7 @@ class SoundReader:
 
 @dataclasses.dataclass(frozen=True)
 class SpeechPreprocessor(SoundReader):
-    """Converts recordings to the inputs of `ka.models.speech_recognizer`, and its labels to text.
+    """Converts recordings to inputs of `ka.models.speech_recognizer`, and predicted labels to text.
 
     Label 0 is the CTC blank. Label k is character or word k - 1.
 
@@ -164,7 +164,7 @@ class SpeechPreprocessor(SoundReader):
 
     @property
     def tokens(self):
-        """tuple of str, the output vocabulary: its words, or its characters if it has no words."""
+        """tuple of str, the output vocabulary: `words`, or `characters` if `words` is empty."""
         return self.words or self.characters
 
     @property
@@ -179,7 +179,8 @@ class SpeechPreprocessor(SoundReader):
     def join(self, tokens):
         """Join a list of str into a transcript.
 
-        Tokens are words, joined with spaces, if `words` is True. Otherwise they are characters.
+        `tokens` are words, joined with spaces, if the preprocessor has `words`. Otherwise they are
+        characters.
         """
         return (" " if self.words else "").join(tokens)
 
@@ -199,7 +200,8 @@ class SpeechPreprocessor(SoundReader):
     def columns(self, recordings):
         """Convert a list of `Recording` to `Columns` for `ka.data.batches`.
 
-        Labels are the characters or words of the transcripts, int32 (B, U), and 0 at padding.
+        Labels are the ids of the characters or words of the transcripts, int32 (B, U) for at most U
+        in a transcript, and 0 at padding.
         """
         labels = Ragged([self.encode(one.text) for one in recordings], 0, exact=True)
         lengths = [len(one.sound) for one in recordings]

@@ -109,10 +109,11 @@ class SpeechTextPreprocessor(TargetTexts, SoundReader):
         """Convert a list of `Recording` to `Columns`, which `ka.data.batches` reads.
 
         The target is the translation of a recording, or its transcript if it has no translation.
-        Inputs include `"target_ids"`, int32 (B, U), which start with the begin id or the prompt.
-        Labels are the next ids, int32 (B, U), and -1 at padding and inside a prompt. If `ctc` is
-        True, labels are a dict with two such arrays: `"logits"` are these ids, and `"ctc_logits"`
-        are the ids of the transcript, int32 (B, L), 0 at padding.
+        Inputs include `"target_ids"`, int32 (B, U) for at most U tokens in a target, which start
+        with the begin id or the prompt. Labels are the next ids, int32 (B, U), and -1 at padding
+        and inside a prompt. If `ctc` is True, labels are a dict with two such arrays: `"logits"`
+        are these ids, and `"ctc_logits"` are the ids of the transcript, int32 (B, length), 0 at
+        padding.
         """
         targets = self.target_ids([find_target(recording) for recording in recordings])
         prompt = np.size(self.start_token_id)  # number of tokens in the prompt

@@ -119,9 +119,10 @@ class TaggerPreprocessor(SpellingReader):
         return self.tokenizer.max_length
 
     def encode(self, words):
-        """Return (ids, positions) for a list of W words: int32 ids (T,), and ints (W,).
+        """Return (ids, positions) for `words`, a list of W str: int32 ids (T,), and ints (W,).
 
-        The position of a word is that of its first token, because a word may have several tokens.
+        The position of a word is the position of its first token, because a word may have several
+        tokens.
         """
         ids, positions = self.tokenizer.encode_words(words)
         return np.array(ids, "int32"), np.array(positions, "int64")
@@ -177,9 +178,9 @@ class TaggerPreprocessor(SpellingReader):
         return Columns(inputs, labels, lengths=[len(ids) - 1 for ids in targets])
 
     def word_logits(self, logits, words):
-        """Return the logits (W, L) of L labels, at the first token of each of W words.
+        """Return the logits (W, number of labels) at the first token of each of W words.
 
-        `logits` are (T, L), for all T tokens of the words.
+        `logits` are (T, number of labels), for all T tokens of the words.
         """
         return np.asarray(logits)[self.encode(words)[1]]
 

@@ -26,7 +26,7 @@ class TextReader(TokenizerOwner):
     maximum_length = None
 
     def set_length(self):
-        """Check `maximum_length`, or set it if it is None. The tokenizer gets the same limit."""
+        """Check the attribute `maximum_length`, or set it if it is None."""
         self.check_padding()
         length = self.maximum_length
         if length is None:
@@ -79,7 +79,7 @@ class TextReader(TokenizerOwner):
 
 
 def build_vocabulary(texts, maximum_length=LENGTH, pattern=None, **options):
-    """Collect a `Vocabulary` from the first `maximum_length` words of each of some strings.
+    """Collect a `Vocabulary` from the first `maximum_length` words of each str in `texts`.
 
     `pattern` and `options` are arguments of `Vocabulary.build`.
     """
@@ -157,8 +157,8 @@ class TextPreprocessor(TextReader):
     def columns(self, texts):
         """Convert a list of `Text` or `MultiLabelText` to `Columns` for `ka.data.batches`.
 
-        Labels are class ids, int32 (B,). For `MultiLabelText` they are float32 (B, L), 1 for each
-        label that applies and 0 elsewhere.
+        Labels are class ids, int32 (B,). For `MultiLabelText` they are float32 (B, number of
+        labels), 1 for each label that applies and 0 elsewhere.
         """
         names = [labels for _, labels in texts]
         single = isinstance(names[0], str)

@@ -19,9 +19,9 @@ class TextPairPreprocessor(TextReader):
 
     Call the object on a list of strings to get the token ids, int32 (B, T), padded at the end. If
     the model reads segment ids, the result is a dict with `"token_ids"` and `"segment_ids"`.
-    `ka.data.batches` makes batches of `MatchingTexts`, in which the inputs of both texts have the
-    prefixes `text_` and `match_`, such as `"text_token_ids"`. The labels are the numbers of the
-    texts that `ka.training.InfoNCE` reads.
+    `ka.data.batches` makes batches of `MatchingTexts`. The names of the inputs then begin with
+    `text_` or `match_`, such as `"text_token_ids"`. The labels are the numbers of the texts that
+    `ka.training.InfoNCE` reads.
 
     Args:
         tokenizer: `Vocabulary` of words, or `PretrainedTokenizer` for a checkpoint's model.

@@ -142,10 +142,11 @@ def check_boxes(example, bounding_box_format=FORMAT):
 
 
 def turn_boxes(example, orientation):
-    """Make the boxes of a `BoxedImage` fit the upright image, and return the new `BoxedImage`.
+    """Return a `BoxedImage` whose boxes fit the upright image.
 
     Images are shown rotated by their EXIF `orientation` (1 to 8). Boxes usually refer to the
-    upright image already. They are rotated only if `size` is the size of the image as stored.
+    upright image already. The boxes are rotated only if `example.size` is the size of the image as
+    stored.
     """
     if orientation < SIDEWAYS or example.size[0] == example.size[1]:
         return example

@@ -200,8 +200,8 @@ def _make(label, children, is_root):
 def linearize_tree(tree):
     """Convert a tree to a sequence of labels, a list of str, which a model can generate.
 
-    (Vinyals et al., 2015, section 2.2.) `"(NP"` opens a constituent, `")"` closes the constituent,
-    and each word is replaced by its tag.
+    The labels follow Vinyals et al. (2015, section 2.2): `"(NP"` opens a constituent, `")"` closes
+    the constituent, and each word is replaced by its tag.
 
     ```python
     import keras_attention as ka

@@ -41,7 +41,7 @@ def from_coco(
         images: path of the folder with the images. None searches the folder of the JSON file, its
             subfolder `images`, and COCO's folder for the split, such as `val2017` for
             `annotations/instances_val2017.json`.
-        labels: the names of the classes in the order of their ids, such as those of a trained
+        labels: the names of the classes in the order of their ids, such as the labels of a trained
             model. None uses the categories in the order of their ids.
         image_size: (height, width) to resize images to, or an int for the longer side. None lets
             the task choose.

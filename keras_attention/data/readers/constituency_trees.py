@@ -57,7 +57,7 @@ def read_bracketed_trees(path, encoding="utf-8"):
 
 
 def count_spare_constituents(tree):
-    """Count the constituents that a tree opens in excess of two (`EACH`) per word before them.
+    """Count the constituents of a tree beyond two (`EACH`) for each word before them.
 
     A parser with a limit on this count generates only trees of limited size. The labels are read
     from left to right. The result is the maximum, over all positions, of the number of constituents

@@ -44,7 +44,7 @@ def from_plain_text(train=None, dev=None, test=None, *, dev_fraction=0.1, encodi
 
 
 def split_text(train, dev="", test="", *, dev_fraction):
-    """Make a `DataSet` of running text from three str.
+    """Make a `DataSet` of running text from three str, `train`, `dev` and `test`.
 
     If `dev` is empty, the last part of `train`, a share `dev_fraction`, is moved to it.
     """
@@ -100,7 +100,7 @@ class TextWindows:
     Use `contiguous_segments` for them.
 
     Args:
-        tokens: ints (L,), the ids of the whole text, such as `characters.encode([text])[0]`.
+        tokens: ints (n,), the ids of the whole text, such as `characters.encode([text])[0]`.
         window_length: int T, the number of tokens in a window.
         steps: int, the number of batches in an epoch, with windows at random positions as in
             nanoGPT, for training. None means consecutive windows, for evaluation. Each token but
@@ -171,7 +171,7 @@ class TextWindows:
 
 
 def check_tokens(caller, tokens):
-    """Convert the ids `tokens` of a text to int32 (L,).
+    """Convert the n ids `tokens` of a text to int32 (n,).
 
     Raise a ValueError that names `caller`, a function, if there are fewer than two ids.
     """

@@ -17,10 +17,10 @@ HEAD, RELATION = conllu.COLUMNS.index("head"), conllu.COLUMNS.index("deprel")
 
 
 class DependencyTree(typing.NamedTuple):
-    """The words of a sentence, the head of each word, and its relation to the head: three tuples.
+    """The words of a sentence, the head of each word, and the word's relation to the head.
 
-    A word depends on its head. The head is the position of a word, counted from 1, or 0 for the
-    root of the tree. Exactly one word is the root.
+    Each field is a tuple with a value for each word. A word depends on its head. The head is the
+    position of a word, counted from 1, or 0 for the root of the tree. Exactly one word is the root.
     """
 
     tokens: tuple
@@ -85,9 +85,9 @@ def from_conllu_trees(
 ):
     """Read a `DataSet` of `DependencyTree` from CoNLL-U files.
 
-    (https://universaldependencies.org/format.html.) Words are the lines whose ID is an integer.
-    Heads and relations are in columns 7 and 8, HEAD and DEPREL. Raise a ValueError that names the
-    file if a line is broken, or if the heads of a sentence are not a tree.
+    https://universaldependencies.org/format.html explains the format. Words are the lines whose ID
+    is an integer. Heads and relations are in columns 7 and 8, HEAD and DEPREL. Raise a ValueError
+    that names the file if a line is broken, or if the heads of a sentence are not a tree.
 
     Files may be gzipped.
 
@@ -115,7 +115,7 @@ def from_conllu_trees(
 
 @report_problems
 def read_conllu_trees(path, encoding="utf-8", *, problems=None):
-    """Read one file, and return a list of `DependencyTree`.
+    """Read one CoNLL-U file, and return a list of `DependencyTree`.
 
     Errors are collected in `problems`, a `Problems`. If it is None, they are raised together as one
     error. `encoding` is the name of the encoding in Python.

@@ -123,7 +123,7 @@ def from_dialogue_files(
 
 @report_problems
 def read_dialogues(path, encoding="utf-8", *, problems=None):
-    """Read one file, and return a list of `Dialogue`.
+    """Read one file of dialogues, and return a list of `Dialogue`.
 
     Errors are collected in `problems`, a `Problems`. If it is None, they are raised together as one
     error. `encoding` is the name of the encoding in Python.

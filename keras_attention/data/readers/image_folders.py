@@ -58,7 +58,7 @@ def from_image_folder(
             `task.preprocessor.resizing`. None stretches.
         color_mode: `"rgb"`, `"grayscale"`, or None for grayscale if no image has color, else RGB.
             Transparency is dropped.
-        labels: the names of the classes in the order of their ids, such as those of a trained
+        labels: the names of the classes in the order of their ids, such as the labels of a trained
             model. Folders may then lack some of the classes. None sorts the classes. All folders
             must then contain all classes.
         dev_fraction, test_fraction: float, the shares of each class in train that become dev and
@@ -120,9 +120,10 @@ def from_image_folder(
 
 
 def read_image(path, image_size=None, color_mode="rgb", resizing=None):
-    """Return an image file as float32 (H, W, C) from 0 to 1, upright as by its EXIF orientation.
+    """Read an image file as float32 (height, width, channels) from 0 to 1, rotated upright.
 
-    Raise a ValueError if the file is missing or damaged.
+    The EXIF orientation of the file says how to rotate the image. Raise a ValueError if the file is
+    missing or damaged.
 
     Args:
         path: path of a PNG, JPEG, GIF (the first frame), BMP or WebP file.
@@ -147,9 +148,10 @@ def read_image(path, image_size=None, color_mode="rgb", resizing=None):
 
 
 def decode_picture(content, name, color_mode="rgb"):
-    """Decode the bytes of an image file to float32 (H, W, C) from 0 to 1, rotated upright (EXIF).
+    """Decode `content`, the bytes of an image file, to float32 (height, width, channels).
 
-    `color_mode` is `"rgb"` or `"grayscale"`. `name` stands for the file in error messages.
+    Pixels are from 0 to 1, rotated upright by the EXIF orientation. `color_mode` is `"rgb"` or
+    `"grayscale"`. `name` stands for the file in error messages.
     """
     pillow = import_pillow("read_image")
     try:
@@ -316,7 +318,7 @@ def keep_readable(examples, problems):
 
 
 def note_unreadable(read, pictures, problems):
-    """Call `read` for each of `pictures` in threads, and note its ValueErrors in `problems`.
+    """Call `read` for each of `pictures` in threads, and note each ValueError in `problems`.
 
     Return the indices of the pictures without an error.
     """

@@ -83,7 +83,7 @@ class ImageSplit:
 
     @classmethod
     def of(cls, split):
-        """Return `split` if it is an `ImageSplit`. Make an `ImageSplit` of a pair of arrays."""
+        """Return `split`, an `ImageSplit`, or make an `ImageSplit` from a pair of arrays."""
         return split if isinstance(split, cls) else cls(*split)
 
     def __len__(self):

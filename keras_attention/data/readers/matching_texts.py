@@ -63,8 +63,8 @@ def from_matching_files(
 ):
     """Read a `DataSet` of `MatchingTexts` from files with two or three columns.
 
-    The formats are those of `ka.data.from_pair_files`. A `.tsv`, `.csv` or `.jsonl` file may have a
-    third column with a hard negative in each row.
+    `ka.data.from_pair_files` lists the formats. A `.tsv`, `.csv` or `.jsonl` file may have a third
+    column with a hard negative in each row.
 
     Args:
         train, dev, test: a path, a tuple of two paths of aligned text files, a list of these, or

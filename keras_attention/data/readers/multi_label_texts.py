@@ -15,7 +15,7 @@ OTHER_SEPARATORS = ";|"  # common separators other than the comma
 
 
 class MultiLabelText(typing.NamedTuple):
-    """A text and its labels: a str, and a tuple of distinct str, which may be empty."""
+    """A text (a str) and its labels (a tuple of distinct str, which may be empty)."""
 
     text: str
     labels: tuple
@@ -108,7 +108,7 @@ def read_multi_label_texts(
     *,
     problems=None,
 ):
-    """Read one file, and return a list of `MultiLabelText`.
+    """Read one table of texts and labels, and return a list of `MultiLabelText`.
 
     `text_column` and `label_column` are the names or indices of two columns. `separator` is the str
     between two labels. Errors are collected in `problems`, a `Problems`. If it is None, they are

@@ -88,7 +88,7 @@ def from_pair_files(
 def read_pairs(
     path, text_column="source", label_column="target", encoding="utf-8", *, problems=None
 ):
-    """Read one file, or a tuple of two (sources, targets), and return a list of `Pair`.
+    """Read one file, or two files (sources, targets), and return a list of `Pair`.
 
     `text_column` and `label_column` are the names or indices of the columns of sources and targets.
     Errors are collected in `problems`, a `Problems`. If it is None, they are raised together as one

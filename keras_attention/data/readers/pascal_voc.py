@@ -37,7 +37,7 @@ def from_voc(
             list, such as `ImageSets/Main/train.txt`, the first word of each line is the name of a
             file in `Annotations`. For a folder, all XML files in it, or in its subfolder
             `Annotations`, are read.
-        labels: the names of the classes in the order of their ids, such as those of a trained
+        labels: the names of the classes in the order of their ids, such as the labels of a trained
             model. None sorts the classes of all boxes.
         image_size: (height, width) to resize images to, or an int for the longer side. None lets
             the task choose.

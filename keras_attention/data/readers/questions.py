@@ -126,7 +126,7 @@ def from_question_files(
 
 @report_problems
 def read_questions(path, *, problems=None):
-    """Read one file, and return a list of `Question`.
+    """Read one file of questions, and return a list of `Question`.
 
     Errors are collected in `problems`, a `Problems`. If it is None, they are raised together as one
     error.

@@ -15,11 +15,12 @@ SOUNDS = (("feat", FEATURES), ("wav", ".wav"), ("wav", ".flac"))  # searched in 
 def read_features(path, *, differences=True):
     """Read the cepstra (speech features) in a `.mfc` file of CMU Sphinx, float32 (T, 13).
 
-    (Lee et al., 1990.) The file contains the count of its values, int32, followed by the values,
-    float32, either all big-endian or all little-endian. A frame of 10 ms has 13 values. The mean of
-    each value over the recording is subtracted, which removes constant effects of the microphone.
-    If `differences` is True, the first and second differences in time are appended to each frame,
-    (T, 39), as with `-feat 1s_c_d_dd`. Raise a ValueError if the file is missing or damaged.
+    Sphinx is a speech recognizer (Lee et al., 1990). The file contains the count of its values,
+    int32, followed by the values, float32, either all big-endian or all little-endian. A frame of
+    10 ms has 13 values. The mean of each value over the recording is subtracted, which removes
+    constant effects of the microphone. If `differences` is True, the first and second differences
+    in time are appended to each frame, (T, 39), as with `-feat 1s_c_d_dd`. Raise a ValueError if
+    the file is missing or damaged.
     """
     path = pathlib.Path(path)
     if not path.is_file():
@@ -44,10 +45,11 @@ def read_features(path, *, differences=True):
 
 
 def add_differences(features):
-    """Append the first and second differences in time to features (T, F): return (T, 3 F).
+    """Append the first and second differences in time to features (T, F), and return (T, 3 F).
 
-    For features c, these are c[t + 2] - c[t - 2] and (c[t + 3] - c[t - 1]) - (c[t + 1] - c[t - 3]).
-    The sequence is padded by repeating its first and last frame.
+    T is the number of frames, and F the number of features. For features c, the differences are c[t
+    + 2] - c[t - 2] and (c[t + 3] - c[t - 1]) - (c[t + 1] - c[t - 3]). The sequence is padded by
+    repeating its first and last frame.
     """
     padded = np.pad(features, [(3, 3), (0, 0)], mode="edge")
 

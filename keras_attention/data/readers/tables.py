@@ -146,7 +146,10 @@ def _missing_name(error, column, content, parameter):
 
 
 def find_suffix(path):
-    """Return `.csv`, `.tsv` or `.jsonl` for a file with this name, gzipped or not, else None."""
+    """Return the suffix `.csv`, `.tsv` or `.jsonl` of `path`, or None for other files.
+
+    A final `.gz` is ignored.
+    """
     path = pathlib.Path(path)
     name = path.with_suffix("") if path.suffix == ".gz" else path
     return name.suffix if name.suffix in SUFFIXES else None
@@ -239,7 +242,10 @@ def _index(first, column, parameter, error):
 
 
 def find_name(column, names):
-    """Return `column` as spelled in `names`, ignoring case. None if it is missing or ambiguous."""
+    """Return the name in `names` that equals `column` except for case.
+
+    The result is None if no name or several names match.
+    """
     if column in names:
         return column
     alike = [name for name in names if name.strip().casefold() == str(column).casefold()]

@@ -75,7 +75,7 @@ def from_conll(
 
 @report_problems
 def read_conll(path, token_column=0, label_column=-1, encoding="utf-8", *, problems=None):
-    """Read one file, and return a list of `Sentence`.
+    """Read one CoNLL file, and return a list of `Sentence`.
 
     `token_column` and `label_column` are the indices of two columns, -1 for the last. Errors are
     collected in `problems`, a `Problems`. If it is None, they are raised together as one error.
@@ -131,9 +131,9 @@ def from_conllu(
 ):
     """Read a `DataSet` of `Sentence` from CoNLL-U files.
 
-    (https://universaldependencies.org/format.html.) Words are the lines whose ID is an integer.
-    Multiword tokens (`3-4`) and empty nodes (`5.1`) are skipped. Raise a ValueError with file and
-    line number for a broken line.
+    https://universaldependencies.org/format.html explains the format. Words are the lines whose ID
+    is an integer. Multiword tokens (`3-4`) and empty nodes (`5.1`) are skipped. Raise a ValueError
+    with file and line number for a broken line.
 
     Args:
         train, dev, test: a path, a list of paths, or None. Files may be gzipped.
@@ -164,7 +164,7 @@ def from_conllu(
 
 @report_problems
 def read_conllu(path, column="upos", encoding="utf-8", *, problems=None):
-    """Read one file, and return a list of `Sentence`, whose labels stand in column `column`.
+    """Read one CoNLL-U file, and return a list of `Sentence` with the tags of `column`.
 
     Errors are collected in `problems`, a `Problems`. If it is None, they are raised together as one
     error. `encoding` is the name of the encoding in Python.

@@ -85,7 +85,7 @@ def from_text_files(
 
 @report_problems
 def read_texts(path, text_column="text", label_column="label", encoding="utf-8", *, problems=None):
-    """Read one file or folder, and return a list of `Text`.
+    """Read one file or folder of labeled texts, and return a list of `Text`.
 
     `text_column` and `label_column` are the names or indices of two columns. Errors are collected
     in `problems`, a `Problems`. If it is None, they are raised together as one error. `encoding` is

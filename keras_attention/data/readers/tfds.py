@@ -117,7 +117,7 @@ class Columns(typing.NamedTuple):
 
 
 def find_columns(tfds, builder, name, label_column, text_column=None):
-    """Find out which kind of examples a TFDS dataset contains, and return its `Columns`.
+    """Find the kind of the examples in a TFDS dataset, and return the dataset's `Columns`.
 
     `tfds` is the module tensorflow_datasets. `builder` is the TFDS builder of the dataset, and
     `name` its name. `label_column` and `text_column` choose a feature if there are several

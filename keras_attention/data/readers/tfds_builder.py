@@ -6,10 +6,10 @@ OFFICIAL = {"train": ("train",), "dev": ("validation", "dev", "val", "valid"), "
 
 
 def find_tfds_builder(tfds, name, data_dir):
-    """Return the TFDS builder for the dataset `name`. If unknown, a ValueError lists similar names.
+    """Return the TFDS builder for the dataset `name`.
 
-    `tfds` is the module `tensorflow_datasets`. `data_dir` is the folder with TFDS's
-    data, or None for TFDS's default.
+    If the name is unknown, a ValueError lists similar names. `tfds` is the module
+    `tensorflow_datasets`. `data_dir` is the folder with TFDS's data, or None for TFDS's default.
     """
     base, _, config = name.partition("/")
     base = base.partition(":")[0]
@@ -60,8 +60,8 @@ def read_splits(tfds, builder, name, splits, read, required=("train", "test")):
 
     The keys are `"train"`, `"dev"` and `"test"`. The examples are `read(builder, split)`. `splits`
     is a dict from these keys to TFDS's notation, or None for the official splits. `required` are
-    the official splits that must exist. `tfds`, `builder` and `name` are those of
-    `prepare_builder`.
+    the official splits that must exist. `tfds` is the module tensorflow_datasets, `builder` a TFDS
+    builder, and `name` the name of the dataset in error messages.
     """
     builder = prepare_builder(tfds, builder, name)
     parts = find_splits(builder, name, splits, required)

@@ -28,9 +28,10 @@ def make_engine(kind, files):
 
 
 def parse_rules(content):
-    """Parse the bytes of a `tokenizer.json` into a dict. Raise a ValueError if they are damaged.
+    """Parse `content`, the bytes of a `tokenizer.json`, into a dict.
 
-    A missing normalizer, pre-tokenizer or post-processor becomes None.
+    Raise a ValueError if the content is damaged. A missing normalizer, pre-tokenizer or
+    post-processor becomes None.
     """
     try:
         rules = parse_json(content.decode("utf-8"))
@@ -112,7 +113,7 @@ class LibraryEngine:
 
 
 class SentencePieceEngine:
-    """Tokenizes with a SentencePiece model, for a checkpoint whose ids are those of the model.
+    """Tokenizes with a SentencePiece model, for a checkpoint that uses the ids of this model.
 
     Args:
         content: bytes of the model.

@@ -105,7 +105,10 @@ class Entries(OwnTokenizer):
         return [self.entries[i] for i in check_ids(np.asarray(ids).tolist(), len(self))]
 
     def token_texts(self):
-        """Return what each id writes, None for special ids: after other ids, and as the first."""
+        """Return two lists with the text of each id, after other ids and as the first id.
+
+        A special id has None in place of a text.
+        """
         first = [None if i in self.special_ids else x for i, x in enumerate(self.entries)]
         return [x and self.join(["", x]) for x in first], first
 

@@ -235,7 +235,10 @@ class PretrainedTokenizer:
         return [self.engine.decode(row, special) for row in rows]
 
     def token_texts(self):
-        """Return what each id writes, None for special ids: after other ids, and as the first."""
+        """Return two lists with the text of each id, after other ids and as the first id.
+
+        A special id has None in place of a text.
+        """
         special = self.special_ids
         return tuple(
             [None if i in special else text for i, text in enumerate(texts)]

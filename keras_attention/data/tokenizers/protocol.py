@@ -71,10 +71,11 @@ class WritingTokenizer(typing.Protocol):
         """Return a list of str, one for each list of ids."""
 
     def token_texts(self):
-        """Return what each id writes, for constraints: two lists of str, bytes or None.
+        """Return two lists with the text of each id, which constraints on generated text need.
 
-        `decode` joins the texts of ids. The second list is for the first id of a row. Bytes may be
-        a part of a character. An id with None is special, or cannot be decoded alone.
+        The first list is for an id after other ids, the second for the first id of a row. A text is
+        a str, or bytes that may be a part of a character. None stands for an id that is special, or
+        cannot be decoded alone. `decode` joins the texts of ids.
         """
 
     def pieces(self, ids):

@@ -19,7 +19,10 @@ PADDING_ID, UNKNOWN_ID, BEGIN_ID, END_ID = range(4)
 
 
 def check_texts(caller, texts):
-    """Return `texts` as a list. Raise a ValueError that names `caller` if it is a single str."""
+    """Return `texts` as a list. Raise a ValueError if `texts` is a single str.
+
+    `caller` is the function that the message names.
+    """
     if isinstance(texts, str):
         raise ValueError(f"{caller}: {texts[:40]!r} is one text, expected a list of str: [text].")
     return list(texts)
@@ -38,7 +41,7 @@ def cut_at_end(ids):
 
 
 def check_ids(ids, size):
-    """Return `ids`, a list of int. Raise a ValueError if one is not in range(size)."""
+    """Return `ids`, a list of int. Raise a ValueError if an id is not in range(size)."""
     if wrong := [i for i in ids if not 0 <= i < size]:
         raise ValueError(f"The id {wrong[0]} is not in the vocabulary, which has 0 to {size - 1}.")
     return ids
@@ -192,7 +195,10 @@ class Subwords(OwnTokenizer):
         return type(self)(proto.SerializeToString())
 
     def spell(self, pieces):
-        """Split str, such as pieces of another tokenizer, into this one's. Return lists of ids."""
+        """Split each str in `pieces` into pieces of this tokenizer, and return lists of ids.
+
+        The strings can be pieces of another tokenizer.
+        """
         proto = self._parse()
         for option in ("add_dummy_prefix", "remove_extra_whitespaces"):
             setattr(proto.normalizer_spec, option, False)  # a piece may begin within a word
@@ -257,7 +263,10 @@ class Subwords(OwnTokenizer):
         return names
 
     def token_texts(self):
-        """Return what each id writes, None for special ids: after other ids, and as the first."""
+        """Return two lists with the text of each id, after other ids and as the first id.
+
+        A special id has None in place of a text.
+        """
         ids = range(len(self))
         pieces = [None if i in self.special_ids else self._processor.id_to_piece(i) for i in ids]
         return read_piece_texts(self._processor, pieces)
@@ -305,10 +314,10 @@ _SPACE = "▁"  # marks a space in SentencePiece's pieces
 
 
 def read_piece_texts(processor, pieces):
-    """Return what each piece of a SentencePiece model writes: after other pieces, and as the first.
+    """Return two lists with the text of each piece, after other pieces and as the first piece.
 
-    `processor` is the model, and `pieces` a list of str, or None for special tokens. The results
-    are lists of str, bytes (of a part of a character) or None.
+    `processor` is the SentencePiece model, and `pieces` a list of str, or None for special tokens.
+    The results are lists of str, bytes (of a part of a character) or None.
     """
 
     def read(piece):

@@ -42,9 +42,10 @@ def split_words(text, pattern=None):
 
 
 def find_words(text, pattern=None):
-    """Return a list of (word, (start, end)): the words of `split_words`, and where they are.
+    """Split a string into words, and return a list of (word, (start, end)).
 
-    `pattern` is the regular expression of a word, or None for that of `split_words`.
+    `text[start:end]` is the word. `pattern` is the regular expression of a word. None uses the rule
+    of `split_words`.
     """
     pattern = check_pattern("split_words", pattern)
     matches = re.finditer(pattern, text)  # `re` has a cache of compiled patterns
@@ -135,9 +136,9 @@ class Vocabulary:
         return self.ids(self.split(text, max_length))
 
     def encode_words(self, words, *, max_length=None):
-        """Return the int32 ids (T,) of a list of words, and the index of each word among them.
+        """Return the int32 ids (T,) of a list of words, and the index of each word's first id.
 
-        The index of word k is k, as a word is one token here. `max_length` has no effect.
+        The index of word k is k, because each word has one id. `max_length` has no effect.
         """
         return self.ids(words), np.arange(len(words))
 
@@ -171,7 +172,10 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path, lowercase=False, pattern=None):
-        """Load a vocabulary that `save` wrote. The file lacks `lowercase` and `pattern`."""
+        """Load a vocabulary from the file `path`, which `save` wrote.
+
+        Pass `lowercase` and `pattern` again, because they are not in the file.
+        """
         with prefix_errors(path):
             return cls(read_entries(path), lowercase, pattern)
 
@@ -181,7 +185,7 @@ class Vocabulary:
 
 @dataclasses.dataclass(frozen=True)
 class Labels:
-    """The names of a model's classes. Id -1 has no name: it marks positions to ignore.
+    """The names of a model's classes. Id -1 has no name, and marks positions to ignore.
 
     `len`, iteration, `in` and indexing work as for a tuple of the names.
 
@@ -205,7 +209,7 @@ class Labels:
 
     @classmethod
     def of(cls, labels):
-        """Return `labels` if it is already a `Labels`, otherwise make one from the names."""
+        """Return `labels`, a `Labels`, or make a `Labels` from a list of names."""
         return labels if isinstance(labels, cls) else cls(labels)
 
     def __len__(self):
@@ -221,11 +225,14 @@ class Labels:
         return self.names[index]
 
     def index(self, name):
-        """Return the id of a label. Raise a ValueError if it is unknown."""
+        """Return the id of the label `name`. Raise a ValueError if the label is unknown."""
         return int(self.ids([name])[0])
 
     def ids(self, tags):
-        """Return the int32 ids (T,) of a list of labels. Raise a ValueError if one is unknown."""
+        """Return the int32 ids (T,) of `tags`, a list of labels.
+
+        Raise a ValueError if a label is unknown.
+        """
         try:
             return np.fromiter((self._ids[tag] for tag in tags), "int32", len(tags))
         except KeyError as error:
@@ -235,7 +242,7 @@ class Labels:
             ) from error
 
     def encode_sets(self, sets):
-        """Encode n collections of labels as float32 (n, L): 1 for each of their labels, else 0."""
+        """Encode n sets of labels as float32 (n, len(self)): 1 for a label in the set, else 0."""
         encoded = np.zeros((len(sets), len(self)), "float32")
         for row, names in zip(encoded, sets, strict=True):
             row[self.ids(names)] = 1.0
@@ -278,7 +285,7 @@ def check_entries(entries):
 
 
 def write_entries(path, entries):
-    """Write each entry as a line, and replace the file only once it is complete."""
+    """Write each entry as a line of the file `path`. An old file is replaced at the end."""
     write_whole(path, "".join(f"{entry}\n" for entry in entries).encode("utf-8"))
 
 
