@@ -44,7 +44,7 @@ def import_litert():
 
 
 def find_versions(*packages):
-    """Return a dict from the name of a package to its version, for the report of an export.
+    """Return a dict {package: version}, for the report of an export.
 
     The dict has Python, keras_attention, Keras and `packages`, as far as they are installed.
     """

@@ -116,7 +116,7 @@ def check_finite(all_batches, argument):
 
 
 def fit_batch(batch, endpoint, rows=None, halve=False):
-    """Return a batch whose number of rows and sequence lengths are changed to fit an endpoint.
+    """Change the number of rows and the sequence lengths of a batch to fit an endpoint.
 
     Args:
         batch: dict of arrays.
@@ -144,7 +144,11 @@ def fit_batch(batch, endpoint, rows=None, halve=False):
 
 
 def cut_batch(batch, endpoint):
-    """Yield parts of a batch, each with the shapes of an endpoint, that together have all rows."""
+    """Split a batch into batches with the shapes of an endpoint, and yield them.
+
+    `batch` is a dict of arrays, and `endpoint` an `Endpoint`. Together the yielded batches have all
+    rows.
+    """
     rows = len(next(iter(batch.values())))
     step = endpoint.inputs[0].shape[0] or rows
     for start in range(0, rows, step):

@@ -70,7 +70,7 @@ def write_card(facts, recipe, scores, reports, figures, description):
 
 
 def describe_end(recipe, scores):
-    """Return a sentence if the time limit of `recipe` ended the training, else an empty str.
+    """Return a sentence if a time limit ended the training, else an empty str.
 
     `recipe` is a `Recipe`, and `scores` the dict that the training stored, with its history.
     """

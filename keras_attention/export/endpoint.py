@@ -79,7 +79,7 @@ def make_endpoint(model, batch_size=None, sequence_length=None):
 
 
 def pack_inputs(model, tensors):
-    """Convert a dict from input names to tensors to the argument of `model(...)`.
+    """Convert `tensors`, a dict {name of an input: tensor}, to the argument of `model(...)`.
 
     The result has the structure of `model.input`: a tensor, or a list or dict of tensors. Inputs
     that are bool in the model are cast from int32.
@@ -89,7 +89,10 @@ def pack_inputs(model, tensors):
 
 
 def from_signature(tensor, dtype):
-    """Return an input of a signature as bool if `dtype`, its dtype in the model, is bool."""
+    """Return `tensor`, an input of a signature, cast to bool if the model expects bool.
+
+    `dtype` is the dtype of this input in the model.
+    """
     return ops.cast(tensor, "bool") if dtype == "bool" else tensor
 
 

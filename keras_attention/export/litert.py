@@ -38,7 +38,7 @@ def to_litert(
     The file contains only built-in ops. It has one signature, `serving_default`, whose inputs and
     outputs have the same names as with `to_saved_model`. Integers and bools are int32 in the file
     (True is 1). The export runs the file in the standard LiteRT interpreter, with and without the
-    XNNPACK delegate, and compares the outputs with those of the model.
+    XNNPACK delegate, and compares the outputs with the outputs of the model.
 
     With `generate=`, the file has other signatures, which share the weights. `encode` runs the
     encoder of an encoder-decoder. The inputs of `step` are new tokens, `index` and the key-value
@@ -92,7 +92,7 @@ def to_litert(
 
     Raises:
         ExportError: the model needs an op that LiteRT lacks (see its `op` and `layer`), the results
-            of the file differ from those of the model, or a requested runtime cannot run it.
+            of the file differ from the results of the model, or a requested runtime cannot run it.
         ValueError: arguments contradict each other, such as dynamic shapes and `"web"`.
 
     ```python
@@ -175,7 +175,7 @@ class TracedModel:
         """Write one LiteRT file, check it, and return its `ExportReport`.
 
         `quantization` is a `Quantization`, and `runtimes` is a tuple of the names of runtimes that
-        must run the file. The other arguments are those of `to_litert`.
+        must run the file. `to_litert` explains the other arguments.
         """
         with make_workplace(path) as new:
             content = convert.convert_saved_model(

@@ -12,7 +12,7 @@ _REDUCED = ("mixed_bfloat16", "mixed_float16", "bfloat16", "float16")
 
 
 def check_stateless(model):
-    """Raise an ExportError if a layer keeps state between calls."""
+    """Raise an ExportError if a layer of `model` keeps state between calls."""
     for layer in keras_internals.all_layers(model):
         if getattr(layer, "stateful", False):
             mend = getattr(layer, "without_state", "make the layer with stateful=False")
@@ -68,7 +68,7 @@ def list_reduced_policies(model):
 
 
 def convert_to_float32(model):
-    """Return a float32 copy of a model with the same weights, or the model if it is in float32.
+    """Return `model` if it is in float32, or a float32 copy with the same weights.
 
     The copy is necessary because LiteRT has no bfloat16 kernels, and few runtimes compute in
     float16. (`quantization="float16"` stores float16 weights for any runtime.) Int8 kernels of
@@ -124,7 +124,7 @@ def _own_weights(layer):
 
 
 def dequantize(projection, other):
-    """Convert the weights of a quantized layer to floats, and assign these to a float32 layer.
+    """Convert the weights of a quantized layer to floats, and assign them to a float32 layer.
 
     Args:
         projection: quantized `keras.layers.Dense`, `EinsumDense` or `Embedding`.

@@ -15,8 +15,8 @@ class Quantization:
         peak_ratio: float, the size of the largest intermediate file relative to float32.
         tolerance: float, the maximum absolute error, relative to the largest absolute output (or to
             1 if that is smaller). None if `agreement` and `cosine` are checked instead.
-        agreement: float, the minimum share of positions where the argmax is the same as that of the
-            model, on the user's examples. None does not check it.
+        agreement: float, the minimum share of positions where file and model have the same argmax,
+            on the user's examples. None does not check it.
         cosine: float, the minimum mean cosine between vectors of the file and of the model, on the
             user's examples. None does not check it.
         quantizes_activations: bool, whether activations are quantized, too, with ranges that are

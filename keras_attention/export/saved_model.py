@@ -38,7 +38,7 @@ def to_saved_model(
     are the keys if the model has a dict of inputs or outputs, and otherwise the names of the input
     tensors and output layers. Integers and bools are int32 in the file (True is 1). The export
     loads the SavedModel in a new process without Keras, which takes a few seconds, and compares the
-    outputs with those of the model.
+    outputs with the outputs of the model.
 
     Args:
         model: functional `keras.Model` with a single input, or a list or dict of inputs. If it
@@ -182,9 +182,10 @@ def run_without_keras(folder, calls):
 
 
 def read_saved_model(folder):
-    """Return the signatures of a SavedModel, and a dict from the type of each op to its count.
+    """Return the signatures of a SavedModel, and a dict {type of an op: count}.
 
-    `folder` is its path. Signatures are a tuple of `Signature`, the functions in the file.
+    `folder` is the path of the SavedModel. Signatures are a tuple of `Signature`, the functions in
+    the file.
     """
     backend.import_tensorflow()
     from tensorflow.core.protobuf import saved_model_pb2

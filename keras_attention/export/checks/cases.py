@@ -25,8 +25,9 @@ class Case:
         real: bool, whether the inputs are unchanged examples of the user.
         cache: tuple of str, the outputs that form a key-value cache. A report joins them to one
             output.
-        score: function for cases where several outputs are correct, so that `outputs` is empty. It
-            converts a dict of arrays to a dict from the name of an output to (error, agreement).
+        score: function for cases with several correct outputs, for which `outputs` is empty. It
+            maps the outputs of a file, a dict of arrays, to a dict {name of an output: (error,
+            agreement)}.
         padding: dict from the name of an input of ids to its `Padding`.
     """
 
@@ -139,7 +140,7 @@ def make_batches(model, endpoint, examples=None):
     """Return a list of batches (dicts of arrays): the user's examples, or three random batches.
 
     `model` is the `keras.Model`. `endpoint` is an `Endpoint`, an exported function with the names
-    and shapes of its inputs. `examples` are the user's, or None.
+    and shapes of its inputs. `examples` are the batches of the user, or None.
     """
     if examples is not None:
         return batches.read_batches(examples, endpoint, "examples")
@@ -179,7 +180,7 @@ def _find_sounds(model):
 
 
 def draw_ids(generator, size, shape, padding):
-    """Return random int32 ids below `size`, except the id `padding`. None excludes no id.
+    """Return random int32 ids below `size`, except the id `padding`. None allows every id.
 
     `generator` is a `numpy.random.Generator`, and `shape` is the shape of the result.
     """

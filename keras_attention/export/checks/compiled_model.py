@@ -81,7 +81,7 @@ def run_signature(path, signature, batches):
 
 
 def run_jobs(jobs, accelerator="cpu", environment=()):
-    """Run jobs in a separate process, which is restarted if a job crashes it.
+    """Run jobs in a separate process, and restart the process if a job crashes it.
 
     Args:
         jobs: list of `Job`.

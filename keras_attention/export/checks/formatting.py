@@ -16,7 +16,7 @@ def format_size(count):
 
 
 def format_score(name, value):
-    """Format a score by its name: most scores as a percentage, others as a number.
+    """Format `value`, the score called `name`: most scores as a percentage, others as a number.
 
     Losses, bits per unit, BLEU and perplexity are numbers.
     """

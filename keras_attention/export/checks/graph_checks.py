@@ -90,8 +90,8 @@ def check_static(graph, endpoints, model):
 def check_int8(graph, model):
     """Raise an ExportError if all matrix products in a full int8 file compute in floats.
 
-    `graph` is the `Flatbuffer` of the file, and `model` the `keras.Model`. Otherwise return a list
-    of warnings, which has one warning if some products compute in floats. The converter silently
+    Otherwise return a list of warnings, which has one warning if some products compute in floats.
+    `graph` is the `Flatbuffer` of the file, and `model` the `keras.Model`. The converter silently
     keeps an op in floats if the range of its output could not be measured.
     """
     products = [op for op in graph.operators if op.kind in _PRODUCTS] or graph.operators
@@ -113,9 +113,9 @@ def check_int8(graph, model):
 def check_weights(graph, model, quantization):
     """Raise an ExportError if weights are stored more than once.
 
+    Otherwise return a list of warnings, which has one warning if only some weights are quantized.
     `graph` is the `Flatbuffer` of the file, `model` the `keras.Model`, and `quantization` a
-    `Quantization`. Otherwise return a list of warnings, which has one warning if only some weights
-    are quantized. Constants that have as many elements as a weight of the model count as weights.
+    `Quantization`. Constants that have as many elements as a weight of the model count as weights.
     Other constants, such as positions and masks, were computed by the converter and do not count.
     """
     sizes = {math.prod(weight.shape) for weight in model.weights}
@@ -145,7 +145,7 @@ def find_culprit(op, model):
 
 
 def find_minimum_runtime(graph):
-    """Return a dict from the name of each runtime to the oldest known version that runs a file.
+    """Return a dict {runtime: the oldest known version that runs a file}.
 
     The versions were measured with benchmarks/runtimes.py:
 

@@ -124,7 +124,7 @@ def _describe_inputs(case):
 
 
 def check_parity(case, measured, *, tolerance=None, agreement=None, cosine=None, advice=""):
-    """Raise an ExportError if an output differs too much from that of the model.
+    """Raise an ExportError if an output differs too much from the output of the model.
 
     Args:
         case: `Case`, a test input with the model's outputs.
@@ -164,9 +164,10 @@ def _compute_max_abs_error(got, expected):
 
 
 def find_scale(case, output):
-    """Return the largest absolute value in an output of the model, or 0 if it is not in the case.
+    """Return the largest absolute value in an output of the model, or 0 without this output.
 
-    If `output` is `CACHE`, all tensors of the key-value cache are searched.
+    `case` is a `Case`, and `output` the name of the output. If `output` is `CACHE`, all tensors of
+    the key-value cache are searched.
     """
     largest = 0.0
     for name in case.cache if output == CACHE else (output,):
@@ -199,7 +200,7 @@ def measure_litert(path, endpoint, cases, quantization=FLOAT32):
     file and of the model.
 
     Raises:
-        ExportError: an output differs too much from that of the model.
+        ExportError: an output differs too much from the output of the model.
     """
     measured = []
     for runtime, xnnpack in _RUNTIMES.items():
@@ -255,7 +256,7 @@ def list_warnings(measured, quantization, has_examples=False):
 
 
 def verify(model, path, inputs, *, tolerance=None, runtime=None):
-    """Compare the outputs of a model file with those of a Keras model.
+    """Compare the outputs of a model file with the outputs of a Keras model.
 
     Args:
         model: functional `keras.Model`. If it computes in a lower precision, it is converted to

@@ -37,7 +37,7 @@ class Parity:
     """The difference between an output of a file and of the model, for one batch in one runtime.
 
     Attributes:
-        signature, output, runtime: str, their names.
+        signature, output, runtime: str, the names of the signature, the output and the runtime.
         batch: str, the names and shapes of the inputs.
         max_abs_error: float, the largest absolute difference.
         argmax_agreement: float, for class scores: the share of positions (without padding) where
@@ -80,8 +80,8 @@ class Drift:
 
     Attributes:
         tokens: tuple of int, the number of tokens that were compared at each position.
-        argmax_agreement: tuple of float, the share of these tokens after which both predict the
-            same next token.
+        argmax_agreement: tuple of float, the share of these tokens after which the file and the
+            model predict the same next token.
         max_abs_error: tuple of float, the largest difference between logits at each position.
     """
 
@@ -91,7 +91,7 @@ class Drift:
 
     @property
     def agreement(self):
-        """Return the share of all tokens after which both predict the same next token."""
+        """Return the share of all tokens after which file and model predict the same next token."""
         pairs = zip(self.tokens, self.argmax_agreement, strict=True)
         return sum(count * share for count, share in pairs) / max(1, sum(self.tokens))
 
@@ -187,7 +187,7 @@ class ExportReport:
 
     @classmethod
     def from_dict(cls, values):
-        """Make a report from a dict of `as_dict`, or from such a dict that was stored as JSON."""
+        """Make a report from `values`, the result of `as_dict` or the same dict read from JSON."""
         signatures = (
             Signature(s["name"], _tensors(s["inputs"]), _tensors(s["outputs"]))
             for s in values["signatures"]

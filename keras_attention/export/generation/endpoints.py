@@ -192,7 +192,10 @@ def _make_loop(plan, name, encode):
 
 
 def draws_tokens(config):
-    """Return whether a `GenerationConfig` samples at random, and needs random numbers as input."""
+    """Return whether generation samples at random, and needs random numbers as input.
+
+    `config` is a `GenerationConfig`.
+    """
     return not isinstance(config.sampler, (Greedy, Beam))
 
 

@@ -19,7 +19,7 @@ from keras_attention.generation.token_history import TokenHistory
 
 
 def compute_logits(decoder, tokens, source=None):
-    """Run a whole model, and return the logits (B, T, V) for target ids (B, T).
+    """Run a whole model, and return the logits (B, T, vocabulary_size) for target ids (B, T).
 
     Args:
         decoder: `Decoder` of the model.
@@ -50,7 +50,7 @@ def split_batch(decoder, batch):
 
 @dataclasses.dataclass(frozen=True)
 class SequenceScore:
-    """Function that measures how far the outputs of `generate` or `beam` are from the model's.
+    """A function that compares the outputs of `generate` or `beam` with the outputs of the model.
 
     Args:
         plan: `GenerationPlan`, which contains the model and its settings.

@@ -52,7 +52,7 @@ class StepReader:
         `read`.
 
         Returns:
-            The logits (B, T, V), and the new cache.
+            The logits (B, T, vocabulary_size), and the new cache.
         """
         count = len(tokens)
         rows, length = self.step.shapes[TOKENS]

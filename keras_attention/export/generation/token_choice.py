@@ -52,7 +52,7 @@ class TokenChoice:
         """Choose the next tokens.
 
         Args:
-            logits: float32 array (B, V).
+            logits: float32 array (B, vocabulary_size).
             uniform: array (B,) of random numbers in [0, 1), such as from `draw_uniform`.
 
         Returns:
@@ -67,7 +67,7 @@ class TokenChoice:
         return above.argmax(axis=-1).astype("int32")
 
     def probabilities(self, logits):
-        """Convert logits (B, V) to the probabilities (B, V) for sampling."""
+        """Convert logits (B, vocabulary_size) to the probabilities for sampling, of this shape."""
         logits = np.asarray(logits, "float32") / np.float32(self.temperature)
         highest = np.sort(logits, axis=-1)[:, ::-1][:, : self.top_k]
         logits = np.where(logits >= highest[:, -1:], logits, IMPOSSIBLE)

@@ -10,8 +10,8 @@ from keras_attention.export.graphs.flatbuffer import add_tensor, get_shape
 class GraphEditor:
     """Collects new operators for a graph, which a subclass derives from the old operators.
 
-    A tensor (`x`, `y`) is given by its index in the graph. To emit an operator means to append it
-    to the list of new operators.
+    The methods identify a tensor (`x`, `y`) by its index in the graph. To emit an operator means to
+    append it to the list of new operators.
 
     Args:
         file: `flatbuffer.GraphFile`, a LiteRT file.
@@ -72,7 +72,7 @@ class GraphEditor:
         self.makers |= dict.fromkeys(map(int, operator.outputs), operator)
 
     def emit_and_reshape(self, operator, shape):
-        """Emit an operator whose output now has the shape `shape`, and a RESHAPE to the old shape.
+        """Emit an operator whose output gets the new shape `shape`, and a RESHAPE to the old shape.
 
         Later operators read the reshaped tensor, so they need not change.
         """
@@ -166,7 +166,7 @@ class GraphEditor:
         return self.file.constant(self.graph, np.asarray(value, "float32"))
 
     def add_weight(self, value):
-        """Add a constant to the graph, and return a float32 tensor with its values.
+        """Add the array `value` to the graph as a constant, and return a float32 tensor.
 
         A float16 array is stored as float16, and converted to float32 when the graph runs.
         """

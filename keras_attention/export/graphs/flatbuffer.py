@@ -212,7 +212,7 @@ def _text(value):
 
 
 def list_shared_outputs(model):
-    """Yield (name of a signature, list of names of its shared outputs) for each signature.
+    """Yield (name, list of the names of shared outputs) for each signature.
 
     An output is shared if its tensor is also another output, an input or a constant.
 
@@ -230,7 +230,7 @@ def list_shared_outputs(model):
 
 
 def find_shared(tensors, written):
-    """Return the positions of tensors in a list that are repeated, or that no op computes.
+    """Return the indices in the list `tensors` of tensors that repeat, or that no op computes.
 
     `written` is a set of the tensors that ops compute.
     """
@@ -308,9 +308,9 @@ class GraphFile:
         )
 
     def constant(self, graph, value):
-        """Add a tensor with the constant `value` (floats, int32 or bool), and return its index.
+        """Add a constant tensor with the values `value`, and return the index of the tensor.
 
-        `graph` is one of the file's graphs.
+        `value` is an array of floats, int32 or bool. `graph` is one of the file's graphs.
         """
         value, types = np.ascontiguousarray(value), self.schema.TensorType
         self.model.buffers.append(self.schema.BufferT(np.frombuffer(value.tobytes(), "uint8")))
