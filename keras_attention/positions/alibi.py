@@ -21,8 +21,8 @@ class ALiBi(Position, Part):
 
     `bias = -m |i - j|` for query i and key j, with a slope m for each head. If the number of heads
     N is a power of two, the slopes are 2^(-8/N), 2^(-16/N), ..., 2^(-8). Otherwise, as in the
-    paper's code, the first slopes are those for the next lower power of two. The remaining heads
-    get every other slope for the next higher power of two.
+    paper's code, the first slopes are the slopes for the next lower power of two. The remaining
+    heads get every other slope for the next higher power of two.
 
     Args:
         causal: bool. False is the symmetric form, True the paper's form for causal attention,

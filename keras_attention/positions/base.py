@@ -69,11 +69,11 @@ class Position:
         return x
 
     def rotate(self, x, positions=None):
-        """Rotate queries or keys `x` (B, T, N, H) by their positions, in the dtype of `x`."""
+        """Rotate queries or keys `x` (B, T, N, H) by `positions`, in the dtype of `x`."""
         return x
 
     def rotate_key(self, x, positions=None):
-        """Rotate keys `x` (B, S, K, H) by their positions. By default this is `rotate`."""
+        """Rotate keys `x` (B, S, K, H) by `positions`. The default calls `rotate`."""
         return self.rotate(x, positions)
 
     def bias(self, query_positions, key_positions, query, key=None):
@@ -94,7 +94,8 @@ class Position:
         Args:
             query_positions: int (T,) or (B, T). None means 0 to T - 1.
             key_positions: int (S,) or (B, S). None means 0 to S - 1.
-            weights: (B, N, T, S), the attention weights after dropout.
+            weights: (B, N, T, S), the attention weights after dropout. Hv is the size of a value
+                head.
         """
         return None
 
@@ -148,7 +149,7 @@ class Weighted(IntegerInputs, Position, LayerPart):
         Args:
             shape: tuple of ints.
             name: str, the name of the weight.
-            initializer: initializer of the weight. None uses that of the constructor.
+            initializer: initializer of the weight. None uses the initializer of the constructor.
         """
         initializer = self.initializer if initializer is None else initializer
         if isinstance(initializer, keras.initializers.Initializer):

@@ -18,9 +18,10 @@ def resolve_positions(positions, x, axis=1):
 
 
 def count(positions, x, axis=1):
-    """Return `positions` as int32 (T,) or (B, T). None becomes 0, 1, 2, ... along an axis of `x`.
+    """Return `positions` as int32 (T,) or (B, T). None becomes 0, 1, ..., T - 1.
 
-    While a model is decoding, None becomes the positions of the new tokens instead.
+    T is the size of `axis` of the tensor `x`. While a model is decoding, None becomes the positions
+    of the new tokens instead.
     """
     positions = resolve_positions(positions, x, axis)
     if positions is None:
@@ -97,7 +98,7 @@ def check_inside(positions, number, table, fix=""):
 def compute_angles(positions, rates):
     """Multiply positions by `rates` (angles at position 1), in float32 under every dtype policy.
 
-    Both have the same number of axes, and are broadcast.
+    `positions` and `rates` have the same number of axes, and are broadcast.
     """
     return ops.cast(positions, "float32") * ops.convert_to_tensor(rates, "float32")
 

@@ -125,8 +125,8 @@ class Learned(WeightedEmbedding):
         Args:
             grid: (rows, columns) of this layer's image in patches, or (1, n) for text.
             new_grid: (rows, columns) of the new image in patches.
-            prefix: int, the number of first vectors that are not resized, such as those of the
-                class token and registers.
+            prefix: int, the number of first vectors that are not resized, such as the vectors of
+                the class token and registers.
             method: interpolation method, `"bicubic"`, `"bilinear"` or `"nearest"`.
 
         Returns:
@@ -145,8 +145,8 @@ class Learned(WeightedEmbedding):
 class Learned2D(WeightedEmbedding):
     """Adds learned vectors of the column to half of the features, and of the row to the rest.
 
-    DETR (Carion et al., 2020) and appendix D.4 of Dosovitskiy et al. (2021) use this encoding. It
-    learns rows + columns vectors, where `Learned` learns rows · columns.
+    DETR (Carion et al., 2020) and appendix D.4 of Dosovitskiy et al. (2021) use this encoding. This
+    layer learns rows + columns vectors, where `Learned` learns rows · columns.
 
     Args:
         grid: (rows, columns) of the image in patches. Tokens are the patches, row by row.

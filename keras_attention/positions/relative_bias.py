@@ -18,8 +18,8 @@ class RelativeBias(WeightedBias):
 
     `bias[n, i, j] = table[bucket(j - i), n]` for head n, query i and key j. A bucket is a range of
     distances. If a direction has m buckets, the first m/2 hold one distance each, 0 to m/2 - 1. The
-    ranges of the others grow logarithmically up to `max_distance`, and the last bucket also holds
-    all larger distances.
+    ranges of the other buckets grow logarithmically up to `max_distance`, and the last bucket also
+    holds all larger distances.
 
     Bucket limits are computed in exact integer arithmetic, so that all backends and exported models
     agree.

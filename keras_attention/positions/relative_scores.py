@@ -9,11 +9,11 @@ from keras_attention.core.shapes import merges_tokens, prepend_batch
 
 
 def multiply_per_head(x, table, scale):
-    """Multiply `x` (B, T, N or K, H) by `table` (R, N, H) head by head: float32 (B, T, R, N).
+    """Multiply `x` by `table` (R, N, H) head by head, and return float32 (B, T, R, N).
 
-    The table has R learned vectors, for example one for each relative distance. The products are
-    multiplied by the number `scale`. If `x` has only K heads, head n of the table is multiplied by
-    head n // (N / K) of `x`.
+    `x` is (B, T, N, H) or (B, T, K, H). The table has R learned vectors, for example one for each
+    relative distance. The products are multiplied by the number `scale`. If `x` has only K heads,
+    head n of the table is multiplied by head n // (N / K) of `x`.
     """
     rows, heads, size = table.shape
     groups, length = x.shape[2], ops.shape(x)[1]
@@ -31,10 +31,10 @@ def multiply_per_head(x, table, scale):
 def multiply_rows_per_head(x, table):
     """Multiply `x` (N, B, T, H) by `table` (N, H, A) head by head.
 
-    The result is (N, B · T, A), or (N, B, T, A) on backends where tokens are not merged with the
-    batch. It is one matrix product per head. Do not broadcast several batches against one head
-    instead: TensorFlow 2.21 with oneDNN then returns nondeterministic results and writes out of
-    bounds.
+    A table has A columns for each head. The result is (N, B · T, A), or (N, B, T, A) on backends
+    where tokens are not merged with the batch. It is one matrix product per head. Do not broadcast
+    several batches against one head instead: TensorFlow 2.21 with oneDNN then returns
+    nondeterministic results and writes out of bounds.
     """
     heads, size, _ = table.shape
     if not merges_tokens():
@@ -43,9 +43,10 @@ def multiply_rows_per_head(x, table):
 
 
 def multiply_shared(x, table, scale):
-    """Multiply `x` (B, T, N, H) by `table` (R, H), which all heads share: float32 (B, T, R, N).
+    """Multiply `x` (B, T, N, H) by `table` (R, H), and return float32 (B, T, R, N).
 
-    The products are multiplied by the number `scale`.
+    The table has R vectors, which all heads share. The products are multiplied by the number
+    `scale`.
     """
     if not merges_tokens():
         return ops.einsum("btnh,rh->btrn", ops.cast(x, "float32") * scale, table)
@@ -57,10 +58,11 @@ def multiply_shared(x, table, scale):
 
 
 def gather_pairs(products, index):
-    """Look up the product of each query and key in `products` (B, T, R, N): (B, N, T, S).
+    """Look up a product for each pair of query and key, and return (B, N, T, S).
 
-    The result at [b, n, t, s] is `products[b, t, index[b, t, s], n]`, where `index` (1 or B, T, S)
-    is the table row for the relative position of each pair.
+    `products` (B, T, R, N) are the products of each query with the R rows of a table. `index` (1 or
+    B, T, S) is the row for the relative position of each pair. The result at [b, n, t, s] is
+    `products[b, t, index[b, t, s], n]`.
     """
     batch, length = ops.shape(products)[:2]
     if not merges_tokens():
@@ -73,7 +75,7 @@ def gather_pairs(products, index):
 
 
 def sum_pairs(weights, index, rows):
-    """Sum the weights (B, N, T, S) of all keys with the same table row: (B, T, N, R).
+    """Sum the weights (B, N, T, S) of all keys with the same table row, and return (B, T, N, R).
 
     `index` (1 or B, T, S) is the table row of each pair, and `rows` is R. This is the transpose of
     `gather_pairs`.

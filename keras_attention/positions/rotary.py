@@ -38,16 +38,16 @@ class Rotary(Position, Part):
             Llama's published weights. It is faster. `"interleaved"`: features 2k and 2k + 1, as in
             the paper and GPT-J. The layouts differ by a permutation of features: `convert_layout`
             converts trained projections.
-        max_wavelength: positive number. The slowest pair has a wavelength of almost
-            2π · max_wavelength.
+        max_wavelength: positive number. The slowest pair has a wavelength of almost 2π ·
+            max_wavelength.
         rotary_dim: even int, R. Only the first R features of a head rotate. None means all.
         scaling: a scaling of `keras_attention.positions.scalings`, its name or its config, for
-            inputs longer than those in training. None applies no scaling.
+            inputs longer than in training. None applies no scaling.
         grid: (rows, columns) of an image whose patches are the tokens, row by row. None for text.
             Positions still count 0, 1, 2, ... along the tokens.
         prefix: int, the number of tokens before the grid, which do not rotate. Unless you pass
-            positions, attention raises an error if the static number of tokens is not
-            prefix + rows · columns. A causal model accepts fewer: the beginning of an image.
+            positions, attention raises an error if the static number of tokens is not prefix + rows
+            · columns. A causal model accepts fewer: the beginning of an image.
 
     ```python
     import numpy as np
@@ -127,8 +127,8 @@ class XPos(Position, Part):
     query, but grows for later keys, so use it with causal attention.
 
     Although the products decay, the keys themselves grow with their position. Features of size 1
-    stay within the range of float16 up to 4000 positions from `middle`, and within that of float32
-    and bfloat16 up to 35,000.
+    stay within the range of float16 up to 4000 positions from `middle`, and within the range of
+    float32 and bfloat16 up to 35,000.
 
     Args:
         layout: which features form pair k: k and k + R/2 (`"half"`), or 2k and 2k + 1
@@ -200,7 +200,7 @@ def check_layout(part):
 
 
 def compute_rotary_size(part, head_size):
-    """Return the number of a head's features that rotate. Raise a ValueError if it is odd.
+    """Return the number of features of a head that rotate. Raise a ValueError if it is odd.
 
     `part` is a rotary encoding. `head_size` is H, the result if `rotary_dim` of the encoding is
     None.

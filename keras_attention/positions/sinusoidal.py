@@ -83,7 +83,7 @@ def check_layout(part):
 
 
 def compute_frequencies(width, layout, max_wavelength):
-    """Compute two NumPy arrays (width,): each feature's rate, and whether it is a sine.
+    """Compute two NumPy arrays (width,): the rate of each feature, and whether it is a sine.
 
     The rate is the angle at position 1. `layout` is `"interleaved"`, which alternates sines and
     cosines, or `"concatenated"`, which puts all sines first. `max_wavelength` is a float, 10000 in

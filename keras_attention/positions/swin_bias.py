@@ -21,10 +21,10 @@ PREFIX_ROWS = 3  # for a query in the prefix, a key in the prefix, and both, as 
 class GridBias(WeightedBias):
     """Base class of biases per head that depend on the distance in rows and in columns.
 
-    A subclass computes the biases in `bias_table` (num_distances, N). The rows of this table are
-    all combinations of a distance i - j in rows (from -reach to reach, outer loop) and one in
-    columns (inner loop). If there are tokens before the grid (a prefix), `PREFIX_ROWS` more rows
-    follow.
+    A subclass computes the biases in `bias_table` (num_distances, N). The table has a row for each
+    combination of a distance i - j in rows and a distance in columns, from -reach to reach. The
+    distance in columns changes fastest. If there are tokens before the grid (a prefix),
+    `PREFIX_ROWS` more rows follow.
     """
 
     own_arguments = ("grid", "prefix")
@@ -58,7 +58,7 @@ class GridBias(WeightedBias):
 
     @property
     def reach(self):
-        """Return the largest distance in rows and in columns that has its own bias."""
+        """Return (rows, columns), the largest distances that have their own bias."""
         return tuple(side - 1 for side in self.grid)
 
     @property
@@ -106,10 +106,10 @@ class SwinBias(GridBias):
     Args:
         grid: (rows, columns) of the tokens, which are in row-by-row order. If each window is a
             sequence, this is the size of a window. If a mask such as `Window2D` defines the
-            windows, it is the size of the image.
+            windows, the grid is the size of the image.
         prefix: int, the number of tokens before the grid.
         max_distance: (rows, columns), ints. Larger distances count as these. If a mask defines the
-            windows, this keeps the table as small as that of a window. None means the largest
+            windows, this keeps the table as small as the table of a window. None means the largest
             distance in the grid.
         initializer: initializer of the table. None uses a normal distribution with standard
             deviation 0.02.

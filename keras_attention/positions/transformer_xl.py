@@ -32,8 +32,9 @@ class TransformerXL(WeightedBias):
 
     r(i - j) is never computed. By the angle addition formulas, it is enough to rotate (q + v) W by
     i and to multiply the result by the sinusoids of j. This is exact for any positions, including
-    those of memories and chunks, and needs no relative shift. Each pair of a query and a key costs
-    N · D multiplications, where the score costs N · H, so a smaller `hidden_dim` is cheaper.
+    the positions of memories and chunks, and needs no relative shift. Each pair of a query and a
+    key costs N · D multiplications, where the score costs N · H, so a smaller `hidden_dim` is
+    cheaper.
 
     Args:
         hidden_dim: even int, D, the width of r. None means N · H, as in the paper.

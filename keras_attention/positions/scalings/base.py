@@ -60,7 +60,8 @@ def unscaled(size, max_wavelength):
 def compute_length(positions, length=None):
     """Return the length of each row of a batch as float32 (1 or B, 1, 1, 1).
 
-    The length is `length`, or one more than the row's largest position if `length` is None.
+    The length is `length`. If `length` is None, it is one more than the largest position of the row
+    in `positions`, int (T,) or (B, T).
     """
     if length is None:
         scope.refuse_decoding(
@@ -72,5 +73,5 @@ def compute_length(positions, length=None):
 
 
 def get_attention_factor(part, default):
-    """Return the `attention_factor` of the scaling `part`, or `default` if it is None."""
+    """Return `part.attention_factor`, or `default` if it is None. `part` is a scaling."""
     return default if part.attention_factor is None else part.attention_factor

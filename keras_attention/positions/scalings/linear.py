@@ -14,7 +14,7 @@ from keras_attention.positions.scalings.base import Scaling, unscaled
 class Linear(Scaling, Part):
     """A scaling of `Rotary` that divides every position by `factor` (Chen et al., 2023).
 
-    Also called position interpolation.
+    This method is also called position interpolation.
 
     Args:
         factor: positive number, the ratio of the longest input to the length in training.

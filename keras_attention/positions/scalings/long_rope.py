@@ -32,7 +32,7 @@ class LongRoPE(Scaling, Part):
 
     Args:
         short_factors: R / 2 positive numbers, one for each pair, if R features rotate.
-        long_factors: R / 2 positive numbers, likewise.
+        long_factors: R / 2 positive numbers, one for each pair.
         original_length: int, the length in training, at least 2.
         factor: positive number, the ratio of the longest input to the length in training.
         attention_factor: float, the factor of queries and keys. None means the square root above.

@@ -14,11 +14,11 @@ from keras_attention.positions.scalings.base import Scaling, compute_length, uns
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class NTK(Scaling, Part):
-    """A scaling of `Rotary` that slows pairs the more, the slower they are (bloc97, 2023).
+    """A scaling of `Rotary` that slows rotations, and slow ones the most (bloc97, 2023).
 
-    `max_wavelength` is multiplied by factor^(R / (R - 2)), for R features that rotate. The rate of
-    the fastest pair is unchanged, and the rate of the slowest pair is divided by `factor` (equation
-    8 of Peng et al., 2024).
+    `Rotary` rotates pairs of features, each at its own rate. Here `max_wavelength` is multiplied by
+    factor^(R / (R - 2)), for R features that rotate. The rate of the fastest pair is unchanged, and
+    the rate of the slowest pair is divided by `factor` (equation 8 of Peng et al., 2024).
 
     Args:
         factor: positive number, the ratio of the longest input to the length in training.
@@ -43,7 +43,10 @@ class NTK(Scaling, Part):
 
 
 def compute_exponents(size):
-    """Return the exponent of `factor` in the rate of each pair, 0 to -1: NumPy (size / 2,)."""
+    """Return the exponent of `NTK.factor` in the rate of each pair, 0 to -1: NumPy (size / 2,).
+
+    `size` is the number of features that rotate.
+    """
     return -2.0 * np.arange(size // 2) / max(size - 2, 1)
 
 
@@ -52,10 +55,10 @@ def compute_exponents(size):
 class DynamicNTK(Scaling, Part):
     """`NTK` with a factor that grows with the length L of the input (emozilla, 2023).
 
-    For inputs longer than `original_length`, NTK's factor is
-    `factor · L / original_length - (factor - 1)`. Shorter inputs are not scaled. L is one more than
-    the largest position, separately for queries and keys. In cross-attention, and to decode with a
-    cache, set `length` instead.
+    For inputs longer than `original_length`, NTK's factor is `factor · L / original_length -
+    (factor - 1)`. Shorter inputs are not scaled. L is one more than the largest position, and is
+    computed separately for queries and keys. In cross-attention, and to decode with a cache, set
+    `length` instead.
 
     Args:
         factor: positive number. Larger values scale long inputs more.
