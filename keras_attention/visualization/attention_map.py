@@ -86,9 +86,10 @@ def attention_map(
 
 
 def check_tokens(name, tokens, limit):
-    """Return the number of `tokens`, or `limit` if they are None, or raise a ValueError.
+    """Return the number of `tokens`, or `limit` if `tokens` is None.
 
-    `tokens` is a list of str for at most `limit` positions, and `name` the argument that it is.
+    `tokens` is a list of str. If there are more than `limit`, a ValueError names the argument
+    `name`.
     """
     if tokens is None:
         return limit
@@ -118,7 +119,7 @@ def select_example(weights):
 
 
 def select_panels(weights, heads="all"):
-    """Return what each panel of a figure shows, a list of (title, matrix (T, S)).
+    """Return the panels of a figure, a list of (title, matrix (T, S)).
 
     Args:
         weights: array (N, T, S).

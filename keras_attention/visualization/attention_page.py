@@ -41,7 +41,7 @@ def attention_page(
     Args:
         maps: dict of weights (1, N, T, S), as recorded by `record_attention`, or a list of them.
             They must fit together as in `rollout`.
-        tokens: list of str, the tokens of the input, in an encoder-decoder those of the source. If
+        tokens: list of str, the tokens of the input, or of the source in an encoder-decoder. If
             there are fewer tokens, the other positions are padding and are not shown. None shows
             the numbers of the positions.
         outputs: list of str, the names of the positions after the last layer, such as words with

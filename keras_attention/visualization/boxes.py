@@ -15,7 +15,7 @@ PANEL, COLUMNS = 3.2, 4
 
 
 def boxes_map(image, boxes, titles, weights=None, *, grid=None, title=None, path=None):
-    """Plot boxes over an image, such as those of an object detector, and return the figure.
+    """Plot boxes over an image, such as detected objects, and return the figure.
 
     The first panel of the matplotlib figure shows all boxes. With weights, there is another panel
     for each box, which shows the box and the attention weights of its query, averaged over heads.

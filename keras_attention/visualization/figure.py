@@ -24,7 +24,10 @@ WIDE_FONTS = (
 
 
 def new_figure(width, height, title=None):
-    """Return an empty matplotlib figure of `width` × `height` inches."""
+    """Return an empty matplotlib figure of `width` × `height` inches.
+
+    `title` is a str above the figure, or None.
+    """
     library = ("A figure", "matplotlib", "viz")
     figure = import_extra("matplotlib.figure", *library).Figure(
         figsize=(width, height), dpi=120, layout="constrained"

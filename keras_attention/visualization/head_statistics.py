@@ -7,7 +7,7 @@ from keras import ops
 
 
 class HeadStatistics(typing.NamedTuple):
-    """Numbers of one attention head: see `head_statistics`."""
+    """Statistics of one attention head, which `head_statistics` computes and explains."""
 
     layer: str
     head: int
@@ -17,7 +17,7 @@ class HeadStatistics(typing.NamedTuple):
 
 
 def head_statistics(maps, mask=None):
-    """Measure each attention head: how sharp, how far, and how much like the other heads it looks.
+    """Measure how sharply and how far each head attends, and how similar the heads are.
 
     The numbers are means over all queries of all examples (Clark et al., 2019,
     https://arxiv.org/abs/1906.04341). Queries that attend to nothing are left out.

@@ -197,8 +197,8 @@ def normalize_image(image):
 def infer_patch_grid(keys, size):
     """Return the likely (rows, columns) of patches of an image, from the number of attention keys.
 
-    It is the largest grid with the aspect ratio of the image, `size` (H, W), and at most `keys`
-    patches. The rest of the keys are prefix tokens (class token, registers).
+    The result is the largest grid with the aspect ratio of the image, `size` (height, width), and
+    at most `keys` patches. The rest of the keys are prefix tokens (class token, registers).
     """
     height, width = size
     divisor = int(np.gcd(height, width))

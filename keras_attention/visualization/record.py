@@ -21,7 +21,7 @@ class Maps(dict):
 
 @contextlib.contextmanager
 def record_attention(model):
-    """Record the attention weights of each call of a model in a dict, inside a `with` block.
+    """Context manager that records the attention weights of each call of a model in a dict.
 
     This works for any model with attention layers of this package, and does not change the model.
     The weights are the same as with `return_attention_scores=True`: after the normalizer, before

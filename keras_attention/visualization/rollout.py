@@ -15,13 +15,13 @@ HEADS = {"mean": np.mean, "max": np.max, "min": np.min}
 def rollout(maps, heads="mean"):
     """Follow attention through all layers, from each position of the output to the inputs.
 
-    The weights of a layer are averaged over its heads. Half of each position's value is its own, by
-    the residual connection, so the layer passes on A' = (A + I) / 2, with rows that sum to 1. The
+    The weights of a layer are averaged over its heads. The residual connection passes each position
+    on unchanged, so a layer counts as A' = (A + I) / 2, for its weights A. Rows of A' sum to 1. The
     result is the product A'_L ... A'_2 A'_1 of all layers (Abnar and Zuidema, 2020,
     https://arxiv.org/abs/2005.00928). It does not depend on the prediction: see `relevance`.
 
     In an encoder-decoder, a layer with `cross_attention` in its path adds shares of the source to
-    those of the target. The decoder's other layers are those of the same blocks.
+    the shares of the target. The decoder's other layers must belong to the same blocks.
 
     Args:
         maps: dict of self-attention weights (B, N, T, T), as recorded by `record_attention`, or a
@@ -34,7 +34,7 @@ def rollout(maps, heads="mean"):
         T and a source of length S. Row i holds the shares of all inputs in output i.
 
     Raises:
-        ValueError: the maps are not those of one model, or not equally long.
+        ValueError: the maps do not belong to one model, or are not equally long.
 
     ```python
     import numpy as np
@@ -69,9 +69,10 @@ def relevance(model, inputs, target=None, layers=None):
         model: a built `keras.Model` with attention layers of this package. It runs twice, without
             dropout. For encoder-decoders see `rollout`.
         inputs: the inputs of one call of the model, B examples.
-        target: int, the index of the output in outputs (B, L); or a function that returns a score
-            (B,) from the outputs of the model, such as `lambda tags: tags[:, 3, 7]`. None takes the
-            largest output of each example. Use logits: probabilities near 1 have small gradients.
+        target: int, the index of the output in outputs (B, number of outputs). Or a function that
+            returns a score (B,) from the outputs of the model, such as `lambda tags: tags[:, 3,
+            7]`. None takes the largest output of each example. Use logits: probabilities near 1
+            have small gradients.
         layers: list of the paths of the layers to follow, from the first to the last, as
             `record_attention` names them. None takes all. They must fit together as in `rollout`.
 
@@ -81,8 +82,8 @@ def relevance(model, inputs, target=None, layers=None):
         look at row 0. If it takes the mean of all positions, take the mean of the rows.
 
     Raises:
-        ValueError: the layers are not those of one model, or not equally long, or the target does
-            not fit the outputs.
+        ValueError: the layers do not belong to one model, or are not equally long, or the target
+            does not fit the outputs.
 
     ```python
     import numpy as np
@@ -139,7 +140,7 @@ class Layer(typing.NamedTuple):
     """The weights of a layer, and the sequences that it reads, for `rollout` and `relevance`.
 
     Attributes:
-        path: str.
+        path: str, the path of the layer in the model.
         weights: float64 array (B, N, T, S).
         queries, keys: 0 for the input sequence (the source in an encoder-decoder), and 1 for the
             target, or for the queries of a pooling.
