@@ -18,7 +18,7 @@ FOREIGN = ("timm", "keras_hub_decoders", "keras_hub_encoders", "keras_hub_images
 
 
 class Architecture:
-    """Tells how to read one kind of checkpoint: the contents of a module of `architectures/`.
+    """The rules for reading one kind of checkpoint, from a module of `architectures/`.
 
     A builder is the name of a function in `ka.models`, such as `"text_encoder"`. A head is the
     layers after the last block, which compute the output. Every module must define `MODEL_TYPES`,
@@ -81,12 +81,13 @@ class Architecture:
         return {}
 
     def find_builder(self, config, tensors):
-        """Return the name of the function in `ka.models` for the head in a file.
+        """Return the name of the function in `ka.models` that builds the model in a file.
 
-        `config` is a `Fields` with the content of config.json, and `tensors` a dict of the tensors
-        by name. If the file holds several models, the result is a tuple of names. This method reads
-        the class that Hugging Face's config.json names under `architectures`. The modules for timm
-        and KerasHub define a function that replaces it.
+        The name depends on the head, the layers after the last block. `config` is a `Fields` with
+        the content of config.json, and `tensors` a dict of the tensors by name. If the file holds
+        several models, the result is a tuple of names. This method reads the class that Hugging
+        Face's config.json names under `architectures`. The modules for timm and KerasHub replace
+        this method by a function.
         """
         classes = config.get("architectures") or []
         name = classes[0] if classes and isinstance(classes[0], str) else "Model"

@@ -38,7 +38,7 @@ PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "
 
 
 class CheckpointError(ValueError):
-    """Raised if a checkpoint is damaged or not supported. The message says why."""
+    """Raised if a checkpoint is damaged or not supported. The message gives the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Checkpoint:
 def report_invalid(prefix):
     """Turn a ValueError, KeyError and the like in the `with` block into a CheckpointError.
 
-    Their messages start with `prefix`, such as the path of a file.
+    The message of the CheckpointError starts with `prefix`, such as the path of a file.
     """
     try:
         yield
@@ -181,7 +181,10 @@ def read_content(path, kind=dict):
 
 
 def read_header(path):
-    """Return {name: `StoredTensor`} of a safetensors file, without reading the tensors."""
+    """Return {name: `StoredTensor`} of a safetensors file, without reading the tensors.
+
+    A `StoredTensor` is the place of a tensor in the file `path`.
+    """
     size = path.stat().st_size
     with open(path, "rb") as file:
         first = file.read(8)

@@ -51,9 +51,9 @@ def _read_fields(checkpoint):
 
 
 def read_generation_settings(checkpoint):
-    """Return the `GenerationSettings` of a `Checkpoint`, from its JSON files.
+    """Read the `GenerationSettings` of a `Checkpoint` from JSON files.
 
-    The settings are the defaults of `generate` that the checkpoint defines.
+    The settings are the defaults for generation that the checkpoint defines.
     """
     fields, start, temperature = _read_fields(checkpoint), None, None
     if fields.get("is_encoder_decoder"):

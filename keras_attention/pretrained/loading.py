@@ -33,7 +33,7 @@ NEAR_HEADS = {"pooler", "transform"}  # layers that some heads have before the l
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """What `describe` returns: facts about the model that `load` would build.
+    """Facts about the model that `load` would build. The function `describe` returns them.
 
     Attributes:
         model_type: str, the name of the architecture in `config.json`.
@@ -86,10 +86,10 @@ def load(
             `"image_encoder"` or `"text_encoder"`.
         num_classes: int, the number of classes or labels of a new head. None keeps the head of the
             checkpoint.
-        pooling: how a `text_encoder` or a new text head makes one vector from those of the tokens,
-            such as `"mean"`, with the choices of `ka.models.text_encoder`. `"auto"` reads it from
-            the files of Sentence Transformers. Without these files, an encoder returns a vector for
-            each token, and a head reads the first token.
+        pooling: how a `text_encoder` or a new text head makes one vector from the vectors of the
+            tokens, such as `"mean"`, with the choices of `ka.models.text_encoder`. `"auto"` reads
+            it from the files of Sentence Transformers. Without these files, an encoder returns a
+            vector for each token, and a head reads the first token.
         normalize_pixels: bool, for images: whether the model itself normalizes its input, pixels
             from 0 to 1, with the mean and standard deviation in `preprocessor_config.json`.
         image_size: int or (height, width), multiples of the patch size, for images of another size
@@ -137,7 +137,7 @@ def describe(
 ):
     """Return the `Description` of the model that `load` would build, without reading any weights.
 
-    The arguments choose the checkpoint, its head and the image size, as `load` explains.
+    `load` explains the arguments, which choose the checkpoint, its head and the image size.
     """
     checkpoint = read_checkpoint(find_folder(folder, revision))
     return _build(checkpoint, task, num_classes, pooling, image_size)[-1]

@@ -92,9 +92,8 @@ def resize_table(table, grid, new_grid, prefix, antialias=False):
 def interpolation_weights(old, new, antialias):
     """Return the matrix (new, old) that resizes an axis from `old` to `new` by cubic convolution.
 
-    The weights (Keys, 1981) are those of
-    `torch.nn.functional.interpolate(mode="bicubic", align_corners=False)`. `antialias` is a bool,
-    that function's argument of the same name.
+    The weights (Keys, 1981) equal the weights of `torch.nn.functional.interpolate(mode="bicubic",
+    align_corners=False)`. `antialias` is a bool, as in this function.
     """
     scale = old / new
     centers = (np.arange(new)[:, None] + 0.5) * scale - 0.5

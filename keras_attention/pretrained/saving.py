@@ -102,9 +102,10 @@ def save(model, folder, *, checkpoint=None, labels=None):
 
 
 def collect(model, source, labels=None):
-    """Return what `save` writes for a model that was loaded from the `Checkpoint` `source`.
+    """Return the tensors and the settings that `save` writes for a model.
 
-    `model` is the `keras.Model`, and `labels` are the names of its classes, or None to keep them.
+    `model` is the `keras.Model`, and `source` the `Checkpoint` from which it was loaded. `labels`
+    are the names of the classes, or None to keep them.
 
     Returns:
         Two dicts: {name of a tensor: array}, and the content of config.json.

@@ -16,7 +16,7 @@ POOLINGS = {
 def read_pooling(folder):
     """Return a dict with the `"pooling"` of a sentence encoder, and the bool `"unit_length"`.
 
-    `"unit_length"` tells whether its vectors are scaled to length 1. Without a file `modules.json`
+    `"unit_length"` says whether the vectors are scaled to length 1. Without a file `modules.json`
     in `folder`, the dict is empty.
     """
     path = folder / MODULES
@@ -52,7 +52,7 @@ def read_length(folder):
 
 
 def list_module_folders(folder):
-    """Return a list of the folders that `modules.json` names, such as `1_Pooling`.
+    """Return a list of the folders that `modules.json` in `folder` names, such as `1_Pooling`.
 
     Without this file the list is empty.
     """

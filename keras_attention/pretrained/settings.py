@@ -36,7 +36,7 @@ class Settings:
 
 
 def read_settings(checkpoint, task=None, num_classes=None, pooling="auto"):
-    """Return the `Settings` of a `Checkpoint`.
+    """Return the `Settings` of the model in `checkpoint`, a `Checkpoint`.
 
     `task`, `num_classes` and `pooling` are the arguments of `load`, which choose another head.
     """

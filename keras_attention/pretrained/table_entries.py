@@ -36,9 +36,9 @@ class Conversion:
 
 
 def get_conversion(entry):
-    """Return a `Conversion` unchanged, or for the name of a tensor one that loads this tensor.
+    """Return a `Conversion` unchanged. For a str, return a `Conversion` that loads this tensor.
 
-    `entry` is a `Conversion` or a str.
+    `entry` is a `Conversion` or the name of a tensor.
     """
     return entry if isinstance(entry, Conversion) else Conversion((entry,))
 
@@ -56,8 +56,8 @@ def part_of(name, index, parts, *, transpose=True, axis=0):
     """Return a `Conversion` that takes one of several equal parts of a tensor.
 
     An example is the query in a projection that also computes key and value. The tensor `name` is
-    split along `axis` into as many pieces as `parts` says, and the piece with the given `index` is
-    taken.
+    split along `axis` into `parts` equal parts, and the part number `index`, from 0, is taken.
+    `transpose` is explained in `Conversion`.
     """
 
     def invert(value, whole):
@@ -195,8 +195,8 @@ def encoder_block(ours, theirs, names):
 
 
 def find_base(base, tensors):
-    """Return the prefix `base` if names of `tensors` have it, else an empty string.
+    """Return `base` if names of `tensors` begin with `base`, else an empty string.
 
-    Files without a head often omit this prefix, the name of the model.
+    `base` is the name of the model. Files without a head often omit this prefix.
     """
     return base if any(name.startswith(base) for name in tensors) else ""

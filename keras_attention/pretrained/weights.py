@@ -43,7 +43,7 @@ class Match:
     unused: list  # names of tensors that are not loaded
 
     def fill(self):
-        """Read the tensors, and assign their values to the weights."""
+        """Read the tensors from the checkpoint, and assign them to the weights of the model."""
         for name, conversion in self.conversions.items():
             arrays = [self.checkpoint.tensors[source].read() for source in conversion.names]
             variable = self.weights[name]
@@ -113,9 +113,9 @@ def _check_shape(variable, name, conversion, checkpoint):
 def compute_weight(shape, name, conversion, arrays):
     """Return the value of a weight, computed from the arrays of its tensors.
 
-    `shape` and `name` are those of the weight. `conversion`, a `Conversion`, is applied to
-    `arrays`, its tensors from the file. The result has as many elements as `shape`, or else a
-    ValueError is raised. Its shape may still differ.
+    `shape` and `name` are the shape and the name of the weight. `conversion` is a `Conversion`,
+    which is applied to `arrays`, its tensors from the file. The result has as many elements as
+    `shape`, or else a ValueError is raised. The shape of the result may still differ.
     """
     array = conversion.convert(*arrays)
     array = transpose(array, name, len(shape)) if conversion.transpose else array

@@ -52,7 +52,10 @@ def settings(config):
 
 
 def read_sides(config):
-    """Return the model settings that BART and Whisper have under the same names in config.json."""
+    """Return a dict with the settings that BART and Whisper name alike in config.json.
+
+    `config` is a `Fields` with the content of config.json.
+    """
     config.one_of("tie_word_embeddings", {True: None}, True)
     keywords = {
         "vocabulary_size": config.whole("vocab_size"),

@@ -36,7 +36,10 @@ def settings(config):
 
 
 def read_encoder(config):
-    """Return the settings that BERT and its relatives have under the same names in config.json."""
+    """Return a dict with the settings that BERT and similar models name alike in config.json.
+
+    `config` is a `Fields` with the content of config.json.
+    """
     config.refuse("is_decoder", "add_cross_attention", "cross_attention_hidden_size")
     config.one_of("position_embedding_type", {"absolute": None}, "absolute")
     return {
@@ -57,7 +60,7 @@ def read_encoder(config):
 
 
 def read_embedding_dim(config, keywords, default):
-    """Return the width of the embeddings from config.json, or None if it is that of the model.
+    """Return the width of the embeddings, or None if it equals the width of the model.
 
     `config` is a `Fields` with the content of config.json, and `keywords` are the settings of the
     model. `default` is the width if the setting is missing.
@@ -71,7 +74,7 @@ def head(config, builder, keywords, tensors):
 
 
 def read_head(config, builder, keywords, pooler_activation):
-    """Return a dict with the settings of the head for BERT and its relatives.
+    """Return a dict with the settings of the head for BERT and similar models.
 
     `config` is a `Fields`, the content of config.json, `builder` the name of a function in
     `ka.models`, and `keywords` the settings of the model without the head. `pooler_activation` is

@@ -48,7 +48,7 @@ def head(config, builder, keywords, tensors):
 
 
 def read_tower(tower, activation, epsilon, sizes):
-    """Return the model settings that the towers of CLIP and SigLIP share.
+    """Return a dict, the settings that the encoders (towers) of CLIP and SigLIP share.
 
     `tower` is a `Fields` with the settings of the image or the text encoder. `activation`,
     `epsilon` and the dict `sizes` are defaults for missing settings.
@@ -129,7 +129,10 @@ def table(config, builder, keywords, tensors):
 
 
 def list_text_embeddings(theirs):
-    """Return {weight name: tensor name} for embeddings of text. `theirs` is their prefix."""
+    """Return {weight name: tensor name} for embeddings of text.
+
+    `theirs` is the prefix of the tensor names.
+    """
     return {
         "embedding/table/embeddings": f"{theirs}.token_embedding.weight",
         "embedding/learned/table": f"{theirs}.position_embedding.weight",

@@ -76,8 +76,8 @@ def _read_layers(config, num_layers):
 def head(config, builder, keywords, tensors):
     """Return the settings of the head, a dict.
 
-    The arguments are those of `Architecture.head`. All heads begin with the dense layer and the
-    norm of the masked language model.
+    `Architecture.head` explains the arguments. All heads begin with the dense layer and the norm of
+    the masked language model.
     """
     answers = bert.read_head(config, builder, keywords, None)
     activation = config.one_of("classifier_activation", ACTIVATIONS, "gelu")

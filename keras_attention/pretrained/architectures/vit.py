@@ -20,7 +20,10 @@ def settings(config):
 
 
 def read_encoder(config):
-    """Return the settings that ViT, DeiT and DINOv2 have under the same names in config.json."""
+    """Return a dict with the settings that ViT, DeiT and DINOv2 name alike in config.json.
+
+    `config` is a `Fields` with the content of config.json.
+    """
     return {
         "image_size": config.get("image_size", 224),
         "patch_size": config.get("patch_size", 16),
