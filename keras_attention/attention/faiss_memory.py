@@ -55,7 +55,7 @@ class FaissMemory(scope.Scope):
         self._indexes = {}
 
     def reset(self):
-        """Clear the memory of all layers. Call it before new documents."""
+        """Clear the memory of all layers. Call this method before new documents."""
         self._indexes.clear()
 
     def search(self, layer, query, key, value, mask=None):

@@ -99,14 +99,14 @@ class Visibility:
 
     @property
     def positions_are_indices(self):
-        """Return whether the position of each token is its index, because none are given."""
+        """Return whether no positions are given, so that the position of a token is its index."""
         return self.query_positions is None and self.key_positions is None
 
     def band(self):
-        """Return the band (left, right) if it and the lengths are equivalent to all masks, or None.
+        """Return a band (left, right) that is equivalent to all masks, together with the lengths.
 
         In a band, a query sees the keys from `left` before it to `right` after it. None as a bound
-        means no bound.
+        means no bound. Return None if no band is equivalent.
         """
         if self.segments is not None or self.attention_mask is not None:
             return None
@@ -144,7 +144,7 @@ class Visibility:
     def with_masks_of_lengths(self, queries, keys):
         """Return a copy with masks computed from lengths, where masks are missing.
 
-        `queries` and `keys` are T and S.
+        `queries` and `keys` are the lengths T and S.
         """
         masks_of_lengths = {}
         if self.query_lengths is not None and self.query_mask is None:

@@ -110,9 +110,9 @@ class VisibleKeys:
 
     @classmethod
     def without_tensor(cls, visibility, queries, keys):
-        """Convert a `Visibility` to `VisibleKeys` without a mask tensor, or None if it needs one.
+        """Convert a `Visibility` to `VisibleKeys` without a mask tensor, if possible.
 
-        `queries` and `keys` are T and S.
+        Return None if a mask tensor is needed. `queries` and `keys` are the lengths T and S.
         """
         band, lengths = visibility.band(), visibility.key_lengths
         if band is None:
@@ -143,7 +143,7 @@ class VisibleKeys:
 
     @classmethod
     def with_tensor(cls, visibility, query, key):
-        """Convert a `Visibility` to `VisibleKeys` with all its masks in one tensor.
+        """Convert a `Visibility` to `VisibleKeys` with all masks in one tensor.
 
         `query` (B, T, N, H) and `key` (B, S, K, H) are only used for their lengths.
         """
