@@ -80,9 +80,9 @@ class Problems:
 
 
 def report_problems(read):
-    """Decorate a reader of a file so that its argument `problems` (a `Problems`) is optional.
+    """Decorate `read`, a reader of a file, so that its argument `problems` is optional.
 
-    Without this argument, the problems are collected and raised as one error at the end.
+    This argument is a `Problems`. Without it, problems are collected and raised as one error.
     """
 
     @functools.wraps(read)

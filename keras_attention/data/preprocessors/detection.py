@@ -41,7 +41,7 @@ class DetectionPreprocessor(ImagePreprocessor):
             )
 
     def columns(self, examples):
-        """Convert a list of `BoxedImage` to `Columns`, which `ka.data.batches` reads.
+        """Convert `examples`, a list of `BoxedImage`, to `Columns` for `ka.data.batches`.
 
         Labels are a dict. `"labels"` are the class ids, int32 (B, M) for at most M objects in an
         image, and -1 after the last object. `"boxes"` are float32 (B, M, 4): center x, center y,
@@ -57,7 +57,7 @@ class DetectionPreprocessor(ImagePreprocessor):
 
 
 def pad_objects(examples, labels):
-    """Return padded class ids (B, M) and boxes (B, M, 4) of a list of `BoxedImage`.
+    """Return padded class ids (B, M) and boxes (B, M, 4) of `examples`, a list of `BoxedImage`.
 
     `labels` are `Labels`. M is the greatest number of objects in one image. Boxes are
     (center x, center y, width, height), as fractions of the image's width and height.

@@ -50,7 +50,7 @@ class ImageTextPreprocessor(TargetTexts, PictureOwner):
         return {"images": np.stack([self.read(picture)[0] for picture in pictures])}
 
     def columns(self, examples):
-        """Convert a list of `CaptionedImage` to `Columns`, which `ka.data.batches` reads.
+        """Convert `examples`, a list of `CaptionedImage`, to `Columns` for `ka.data.batches`.
 
         Each caption of an image is a separate row. Inputs are `"images"`, float32 (B, H, W, C) from
         0 to 1, and `"target_ids"`, int32 (B, U), which start with the begin id. Labels are int32

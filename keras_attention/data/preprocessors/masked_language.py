@@ -67,12 +67,12 @@ class MaskedLMPreprocessor(TokenizerOwner):
         return self.as_inputs(pad_rows(rows, self.padding_id, sequence_length))
 
     def encode_plain(self, text):
-        """Return the int32 ids (T,) of a string of any length, without adding special tokens."""
+        """Return the int32 ids (T,) of `text`, a str of any length, without special tokens."""
         text = text.replace(MASK_TOKEN, self.tokenizer.mask_token)
         return np.array(self.tokenizer.encode_plain(text), "int32")
 
     def ids(self, text):
-        """Return the int32 ids (T,) of one string, with special tokens.
+        """Return the int32 ids (T,) of `text`, one str, with special tokens.
 
         Raise a ValueError if the string is empty or too long.
         """

@@ -71,7 +71,7 @@ class PixelLevelsPreprocessor(PictureOwner):
         return self.num_levels + len(self.labels)
 
     def class_ids(self, numbers):
-        """Return the token ids, int32 (n, 1), of class indices, ints (n,)."""
+        """Return the token ids, int32 (n, 1), of the class indices `numbers`, ints (n,)."""
         return self.num_levels + np.asarray(numbers, "int32").reshape(-1, 1)
 
     def __call__(self, images, numbers):
@@ -82,7 +82,7 @@ class PixelLevelsPreprocessor(PictureOwner):
         return np.concatenate([self.class_ids(numbers), levels.reshape(len(pixels), -1)], axis=1)
 
     def columns(self, split):
-        """Convert an `ImageSplit` to `Columns`, which `ka.data.batches` reads.
+        """Convert `split`, an `ImageSplit`, to `Columns` for `ka.data.batches`.
 
         With N = H · W · C, inputs are ids, int32 (B, N): the class and all levels but the last.
         Labels are all N levels.

@@ -186,9 +186,9 @@ class QuestionPreprocessor(SpellingReader):
         return self.stack(windows, sequence_length)
 
     def stack(self, windows, sequence_length=None):
-        """Convert a list of `QuestionWindow` to model inputs (B, T).
+        """Convert `windows`, a list of `QuestionWindow`, to model inputs (B, T).
 
-        Rows are padded to `sequence_length`, or to the longest window if it is None.
+        Rows are padded to `sequence_length`. None pads to the longest window.
         """
         inputs = {
             name: pad_rows(rows, padding, sequence_length)
@@ -210,10 +210,11 @@ class QuestionPreprocessor(SpellingReader):
         }
 
     def columns(self, examples):
-        """Convert a list of (`QuestionWindow`, (first, last)) to `Columns` for `ka.data.batches`.
+        """Convert `examples` to `Columns` for `ka.data.batches`.
 
-        `first` and `last` are the positions of the answer's first and last token in the window, or
-        both -1 without an answer. Labels are these positions, int32 (B, 2).
+        An example is (`QuestionWindow`, (first, last)), where `first` and `last` are the positions
+        of the answer's first and last token in the window, or both -1 without an answer. Labels are
+        these positions, int32 (B, 2).
         """
         windows = [window for window, _ in examples]
         labels = np.array([span for _, span in examples], "int32")

@@ -112,7 +112,10 @@ class SequencePreprocessor(TextWriter):
         return [np.array([*before, *row], "int32") for row in rows]
 
     def source_ids(self, texts):
-        """Return a list with the int32 ids (S,) of each source, with prefix and special tokens."""
+        """Return a list with the int32 ids (S,) of each source in `texts`.
+
+        The prefix and special tokens are added.
+        """
         if self.source is None:
             raise ValueError(
                 "A language model has no source: expected a preprocessor with source=."
@@ -121,12 +124,15 @@ class SequencePreprocessor(TextWriter):
         return self.source.encode_sources([self.prefix + text for text in texts])
 
     def target_ids(self, texts):
-        """Return a list with the int32 ids (T,) of each target, with a begin id and an end id."""
+        """Return a list with the int32 ids (T,) of each target in `texts`.
+
+        A begin id and an end id are added.
+        """
         rows = self.target.encode_targets(texts)
         return [end_row([self.start_token_id, *row], self.end_token_ids) for row in rows]
 
     def columns(self, pairs):
-        """Convert a list of `Pair` to `Columns`, which `ka.data.batches` reads.
+        """Convert `pairs`, a list of `Pair`, to `Columns` for `ka.data.batches`.
 
         Inputs are int32 `"source_ids"` (B, S) and `"target_ids"` (B, T), which start with the begin
         id. Labels are the next ids, int32 (B, T), up to the end id, and -1 at padding.
@@ -208,7 +214,7 @@ class TargetTexts(TextWriter):
     end_token_ids, start_token_id = (END_ID,), BEGIN_ID
 
     def target_ids(self, texts):
-        """Return a list with the int32 ids (T + 2,) of each string, with begin and end id."""
+        """Return a list with the int32 ids (T + 2,) of each of `texts`, with begin and end id."""
         return SequencePreprocessor(self.target).target_ids(texts)
 
     def texts(self, ids):

@@ -56,7 +56,7 @@ class SoundReader:
         return {self.input_name: joined, "lengths": lengths}
 
     def sound_columns(self, recordings):
-        """Convert a list of `Recording` to model inputs, a dict of columns for `Columns`."""
+        """Convert `recordings`, a list of `Recording`, to a dict of columns for `Columns`."""
         sounds = [recording.sound for recording in recordings]
 
         def process(indices, chosen):
@@ -173,19 +173,19 @@ class SpeechPreprocessor(SoundReader):
         return len(self.tokens) + 1
 
     def split(self, text):
-        """Split a transcript into characters or words, a list of str."""
+        """Split the transcript `text` into characters or words, a list of str."""
         return text.split() if self.words else list(text)
 
     def join(self, tokens):
-        """Join a list of str into a transcript.
+        """Join `tokens`, a list of str, into a transcript.
 
-        `tokens` are words, joined with spaces, if the preprocessor has `words`. Otherwise they are
-        characters.
+        The tokens are words, joined with spaces, if the preprocessor has `words`. Otherwise they
+        are characters.
         """
         return (" " if self.words else "").join(tokens)
 
     def encode(self, text):
-        """Return the labels of a transcript, a list of int.
+        """Return the ids of the characters or words of the transcript `text`, a list of int.
 
         Raise a ValueError for an unknown character or word.
         """
@@ -198,7 +198,7 @@ class SpeechPreprocessor(SoundReader):
         return [ids[token] for token in self.split(text)]
 
     def columns(self, recordings):
-        """Convert a list of `Recording` to `Columns` for `ka.data.batches`.
+        """Convert `recordings`, a list of `Recording`, to `Columns` for `ka.data.batches`.
 
         Labels are the ids of the characters or words of the transcripts, int32 (B, U) for at most U
         in a transcript, and 0 at padding.

@@ -82,7 +82,7 @@ class SpeechTextPreprocessor(TargetTexts, SoundReader):
         return BEGIN_ID if self.prompt is None else self.prompt.find()
 
     def target_ids(self, texts):
-        """Return a list with the int32 ids (T,) of each string, for training a decoder.
+        """Return a list with the int32 ids (T,) of each of `texts`, for training a decoder.
 
         The ids start with the begin id or the prompt, and end with the end id. After a prompt, a
         space is put before the string, as in Whisper.
@@ -106,7 +106,7 @@ class SpeechTextPreprocessor(TargetTexts, SoundReader):
         return [text.strip() for text in self.target.decode(rows)]
 
     def columns(self, recordings):
-        """Convert a list of `Recording` to `Columns`, which `ka.data.batches` reads.
+        """Convert `recordings`, a list of `Recording`, to `Columns` for `ka.data.batches`.
 
         The target is the translation of a recording, or its transcript if it has no translation.
         Inputs include `"target_ids"`, int32 (B, U) for at most U tokens in a target, which start

@@ -45,9 +45,10 @@ class SpellingReader(TokenizerOwner):
         return pad_rows([self.characters.ids(token) for token in short], length=self.word_length)
 
     def spell_batch(self, rows, length):
-        """Return the character ids (B, T, C) of B lists of tokens, padded with 0 to T = `length`.
+        """Return the character ids (B, T, C) of tokens, padded with 0 to T = `length`.
 
-        C is `word_length`, the number of characters of a token.
+        `rows` are B lists of tokens, each a str. C is `word_length`, the number of characters of a
+        token.
         """
         letters = [self.spell(tokens) for tokens in rows]
         return pad_rows(letters, length=length, shape=(self.word_length,))

@@ -142,13 +142,13 @@ class TaggerPreprocessor(SpellingReader):
         return {"token_ids": inputs, "character_ids": self.spell_column(words)}
 
     def columns(self, examples):
-        """Convert a list of `Sentence`, `DependencyTree` or `ConstituencyTree` to `Columns`.
+        """Convert a list of sentences or trees to `Columns` for `ka.data.batches`.
 
-        `ka.data.batches` reads these. Labels are int32 (B, T), and -1 at padding and at all pieces
-        of a word after its first. For dependency trees, labels are a dict of such arrays:
-        `"arc_scores"` contains the heads and `"label_scores"` the relations. For constituency
-        trees, inputs include `"target_ids"`, which start with the begin id, and labels are the ids
-        that follow.
+        `examples` are `Sentence`, `DependencyTree` or `ConstituencyTree`. Labels are int32 (B, T),
+        and -1 at padding and at all pieces of a word after its first. For dependency trees, labels
+        are a dict of such arrays: `"arc_scores"` contains the heads and `"label_scores"` the
+        relations. For constituency trees, inputs include `"target_ids"`, which start with the begin
+        id, and labels are the ids that follow.
         """
         words = [example.tokens for example in examples]
         if isinstance(examples[0], ConstituencyTree):

@@ -48,18 +48,18 @@ class TextReader(TokenizerOwner):
         return self.as_inputs(pad_rows(rows, self.padding_id, sequence_length))
 
     def split(self, text):
-        """Return the tokens of a string that the model reads, a list of str.
+        """Return the tokens of `text` that the model reads, a list of str.
 
         Raise a ValueError if the string has no tokens.
         """
         return self.tokenizer.split(text, self.maximum_length)
 
     def is_cut(self, text):
-        """Return whether a string is longer than the model reads."""
+        """Return whether `text` has more tokens than the model reads."""
         return self.maximum_length is not None and self.tokenizer.count(text) > self.maximum_length
 
     def ids(self, text, most=None):
-        """Return the int32 ids (T,) of a string, cut to `most` tokens and to the model's limit."""
+        """Return the int32 ids (T,) of `text`, cut to `most` tokens and to the model's limit."""
         limits = [n for n in (most, self.maximum_length) if n is not None]
         return self.tokenizer.encode_text(text, min(limits, default=None))
 
@@ -71,7 +71,10 @@ class TextReader(TokenizerOwner):
 
     @classmethod
     def load_reader(cls, folder):
-        """Load the files that `save` wrote: return (`Fields`, the tokenizer, `maximum_length`)."""
+        """Load the files that `save` wrote to `folder`.
+
+        Return a tuple of three: the settings as `Fields`, the tokenizer, and `maximum_length`.
+        """
         config, tokenizer = cls.load_tokenizer(folder)
         words = isinstance(tokenizer, Vocabulary)
         length = config.whole("maximum_length", most=MOST_TOKENS) if words else None
@@ -155,7 +158,7 @@ class TextPreprocessor(TextReader):
         return cls(vocabulary, labels, maximum_length)
 
     def columns(self, texts):
-        """Convert a list of `Text` or `MultiLabelText` to `Columns` for `ka.data.batches`.
+        """Convert `texts`, `Text` or `MultiLabelText`, to `Columns` for `ka.data.batches`.
 
         Labels are class ids, int32 (B,). For `MultiLabelText` they are float32 (B, number of
         labels), 1 for each label that applies and 0 elsewhere.

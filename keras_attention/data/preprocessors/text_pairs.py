@@ -99,10 +99,10 @@ class TextPairPreprocessor(TextReader):
 
 
 def list_texts(pairs):
-    """Return a list of all texts of a list of `MatchingTexts`."""
+    """Return a list of all texts in `pairs`, a list of `MatchingTexts`."""
     return [text for one in pairs for text in one if text is not None]
 
 
 def has_negatives(pairs):
-    """Return whether any of a list of `MatchingTexts` has a hard negative."""
+    """Return whether any of `pairs`, a list of `MatchingTexts`, has a hard negative."""
     return any(one.negative is not None for one in pairs)

@@ -63,7 +63,7 @@ class TokenizerOwner:
         return {"token_ids": ids, "segment_ids": ids * 0} if self.tokenizer.has_segments else ids
 
     def as_columns(self, rows):
-        """Return the model inputs as columns for `Columns`, given the ids (T,) of each example."""
+        """Convert `rows`, a list with the ids (T,) of each example, to columns for `Columns`."""
         token_ids = Ragged(rows, self.padding_id)
         if not self.tokenizer.has_segments:
             return token_ids

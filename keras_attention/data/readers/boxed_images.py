@@ -100,11 +100,12 @@ class BoxedImage(typing.NamedTuple):
 
 
 def check_boxes(example, bounding_box_format=FORMAT):
-    """Check the boxes of a `BoxedImage`: return (new `BoxedImage`, number of boxes without area).
+    """Convert and check the boxes of `example`, a `BoxedImage`.
 
-    `bounding_box_format` is Keras's name for the meaning of the four numbers of a box, such as
-    `"xyxy"`. In the result, boxes are converted from `bounding_box_format` to pixels and clipped to
-    the image. Boxes without area are left out.
+    Return (new `BoxedImage`, number of boxes without area). `bounding_box_format` is Keras's name
+    for the meaning of the four numbers of a box, such as `"xyxy"`. In the result, boxes are
+    converted from `bounding_box_format` to pixels and clipped to the image. Boxes without area are
+    left out.
     """
     name = "An image" if example.name is None else f"The image {example.name}"
     size = example.size
@@ -142,7 +143,7 @@ def check_boxes(example, bounding_box_format=FORMAT):
 
 
 def turn_boxes(example, orientation):
-    """Return a `BoxedImage` whose boxes fit the upright image.
+    """Return a copy of `example`, a `BoxedImage`, whose boxes fit the upright image.
 
     Images are shown rotated by their EXIF `orientation` (1 to 8). Boxes usually refer to the
     upright image already. The boxes are rotated only if `example.size` is the size of the image as
@@ -156,9 +157,10 @@ def turn_boxes(example, orientation):
 
 
 def turn_stored_boxes(example, orientation):
-    """Rotate the boxes and the size of a `BoxedImage` upright, by an EXIF orientation (1 to 8).
+    """Rotate the boxes and the size of `example`, a `BoxedImage`, and return the result.
 
-    The boxes refer to the image as stored. The image file stays unchanged.
+    `orientation` is the EXIF orientation, 1 to 8. The boxes refer to the image as stored. The image
+    file stays unchanged.
     """
     boxes = tuple(turn_box(box, orientation, example.size) for box in example.boxes)
     size = example.size[::-1] if orientation >= SIDEWAYS else example.size

@@ -47,7 +47,10 @@ def from_bracketed_files(
 
 
 def read_bracketed_trees(path, encoding="utf-8"):
-    """Read one file for `from_bracketed_files`, and return a list of `ConstituencyTree`."""
+    """Read one file in the Penn Treebank's format, and return a list of `ConstituencyTree`.
+
+    `encoding` is the name of the encoding in Python.
+    """
     text = "\n".join(line for _, line in read_lines(path, encoding))
     with prefix_errors(path):
         trees = parse_brackets(text)

@@ -45,7 +45,7 @@ class Dialogue(tuple):
 
 
 def pair_dialogues(data, turns=TURNS):
-    """Make a `DataSet` of `Pair` from a `DataSet` of `Dialogue`, for `ka.tasks.Seq2SeqLM`.
+    """Make a `DataSet` of `Pair` from `data`, a `DataSet` of `Dialogue`, for `Seq2SeqLM`.
 
     Each turn but the first becomes the target of one pair. The source of the pair is the turns
     before, at most `turns` of them.
@@ -63,7 +63,7 @@ def pair_dialogues(data, turns=TURNS):
 
 
 def join_dialogues(data):
-    """Convert a `DataSet` of `Dialogue` to a `DataSet` of running text, for `ka.tasks.CausalLM`."""
+    """Convert `data`, a `DataSet` of `Dialogue`, to a `DataSet` of running text, for `CausalLM`."""
     texts = ("".join(turn + SEPARATOR for d in part for turn in d) for part in data.parts.values())
     return DataSet(str, *texts, about={"dialogues": True})
 
@@ -146,8 +146,8 @@ def read_dialogues(path, encoding="utf-8", *, problems=None):
 def holds_dialogues(path, encoding="utf-8"):
     """Return whether the file `path` contains dialogues.
 
-    This is the case for YAML with conversations, and for JSON lines whose first object has turns or
-    a list of messages.
+    `encoding` is the name of the encoding in Python. The result is True for YAML with
+    conversations, and for JSON lines whose first object has turns or a list of messages.
     """
     name = pathlib.Path(path).name
     if name.endswith(YAML):

@@ -172,7 +172,7 @@ def decode_picture(content, name, color_mode="rgb"):
 
 
 def resize_picture(picture, image_size, resizing=None):
-    """Resize an image, float32 (H, W, C) from 0 to 1, to `image_size`, (height, width).
+    """Resize `picture`, float32 (H, W, C) from 0 to 1, to `image_size`, (height, width).
 
     `resizing` is a `Resizing`, which says how to scale and crop. If it is None, the image is
     stretched with bilinear interpolation.

@@ -126,7 +126,7 @@ def scale_pixels(pixels):
 
 
 def encode_png(picture):
-    """Encode an image (H, W, 1 or 3), floats from 0 to 1, as the bytes of a PNG file."""
+    """Encode `picture` (H, W, 1 or 3), floats from 0 to 1, as the bytes of a PNG file."""
     tf = import_tensorflow("encode_png")
     return tf.io.encode_png(np.rint(picture * 255).astype("uint8")).numpy()
 

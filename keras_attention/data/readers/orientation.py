@@ -28,7 +28,7 @@ def turn_picture(pixels, orientation):
 
 
 def find_orientation(content):
-    """Read the EXIF orientation from the bytes of an image file: 1 (upright, the default) to 8."""
+    """Read the EXIF orientation, 1 (upright, the default) to 8, from the bytes of an image file."""
     if not any(mark in content for mark in MARKS):
         return 1
     from PIL import Image

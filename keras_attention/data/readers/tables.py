@@ -162,7 +162,8 @@ def _at(path, number):
 def read_rows(path, delimiter, encoding="utf-8"):
     """Yield (line number, fields) for each non-empty row of a table with this `delimiter`.
 
-    The delimiter is `","` or a tab. Fields are a list of str.
+    The delimiter is `","` or a tab. Fields are a list of str. `encoding` is the name of the
+    encoding in Python.
     """
     quoting = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE
     lines = (line + "\n" for _, line in read_lines(path, encoding))
@@ -178,7 +179,8 @@ def read_rows(path, delimiter, encoding="utf-8"):
 def read_objects(path, encoding, problems):
     """Read a file with a JSON object on each line, and return a list of (line number, dict).
 
-    Errors are collected in `problems`, a `Problems`.
+    Errors are collected in `problems`, a `Problems`. `encoding` is the name of the encoding in
+    Python.
     """
     lines = [row for row in read_lines(path, encoding) if row[1].strip()]
     return problems.read_each(functools.partial(_parse_object, path), lines)
@@ -255,7 +257,8 @@ def find_name(column, names):
 def has_column(path, column, encoding="utf-8"):
     """Return whether the first row of a table names `column`, or the first object has this key.
 
-    `path` is a file of a format that `read_columns` reads.
+    `path` is a file of a format that `read_columns` reads, and `encoding` the name of the encoding
+    in Python.
     """
     suffix = find_suffix(path)
     if suffix != ".jsonl":

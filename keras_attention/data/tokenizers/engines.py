@@ -183,7 +183,7 @@ class MarianEngine:
         return self._encode(self.source, text)
 
     def encode_target(self, text):
-        """Return the ids of a string in the target language."""
+        """Return the ids of `text`, a str in the target language."""
         return self._encode(self.target, text)
 
     def _encode(self, processor, text):

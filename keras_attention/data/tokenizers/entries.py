@@ -73,7 +73,7 @@ class Entries(OwnTokenizer):
         return MASK_ID if self.entries[MASK_ID : MASK_ID + 1] == (MASK_TOKEN,) else None
 
     def encode(self, texts):
-        """Return a list with the int32 ids (T,) of each string, without begin and end ids.
+        """Return a list with the int32 ids (T,) of each of `texts`, without begin and end ids.
 
         `[MASK]` is one token if the tokenizer has an id for it.
         """
@@ -117,12 +117,12 @@ class Entries(OwnTokenizer):
         return {entry: i for i, entry in enumerate(self.entries) if i >= len(SPECIAL)}
 
     def save(self, path):
-        """Write the entries as a JSON list, in the order of their ids."""
+        """Write the entries to the file `path` as a JSON list, in the order of their ids."""
         write_json(path, list(self.entries))
 
     @classmethod
     def load(cls, path):
-        """Load a tokenizer from a file that `save` wrote."""
+        """Load a tokenizer from the file `path`, which `save` wrote."""
         entries = read_json(path)
         if not isinstance(entries, list):
             raise ValueError(f"{path} is not a list of {cls.__name__.lower()}.")

@@ -78,7 +78,7 @@ class PretrainedTokenizer:
 
     @classmethod
     def from_json(cls, content, **options):
-        """Make a tokenizer from the bytes of a `tokenizer.json`.
+        """Make a tokenizer from `content`, the bytes of a `tokenizer.json`.
 
         `options` are `padding_id`, `has_segments` and `max_length`. Raise a ValueError if the file
         is damaged or its template of special tokens is not supported.
@@ -88,11 +88,11 @@ class PretrainedTokenizer:
 
     @classmethod
     def from_vocabulary(cls, entries, *, lowercase, has_segments=True, **options):
-        """Make BERT's WordPiece tokenizer from its pieces in the order of their ids.
+        """Make BERT's WordPiece tokenizer from a list of pieces.
 
-        `entries` is a list of str, the lines of a `vocab.txt`. `lowercase` lower-cases strings and
-        strips their accents. `has_segments` and `options` (`padding_id` and `max_length`) are as in
-        the constructor.
+        `entries` are the pieces in the order of their ids, the lines of a `vocab.txt`. `lowercase`
+        lower-cases strings and strips their accents. `has_segments` and `options` (`padding_id` and
+        `max_length`) are as in the constructor.
         """
         content = json.dumps(engines.write_word_piece(entries, lowercase), ensure_ascii=False)
         return cls.from_json(content.encode(), has_segments=has_segments, **options)
@@ -124,15 +124,18 @@ class PretrainedTokenizer:
         return tuple(parts[:index]), tuple(parts[index + 1 :])
 
     def encode_plain(self, text):
-        """Return the ids of a string of any length, without adding special tokens."""
+        """Return the ids of `text`, a str of any length, without adding special tokens."""
         return self.engine.encode(text)
 
     def encode_sources(self, texts):
-        """Return a list with the int32 ids (T,) of each encoder input, with special tokens."""
+        """Return a list with the int32 ids (T,) of each of `texts`, for an encoder.
+
+        Special tokens are added.
+        """
         return [np.array(row, "int32") for row in self.encode(texts)]
 
     def encode_targets(self, texts):
-        """Return a list with the ids of each string that a decoder must generate.
+        """Return a list with the ids of each of `texts`, the strings that a decoder must generate.
 
         Only Marian splits such targets in another way than sources.
         """
@@ -163,7 +166,7 @@ class PretrainedTokenizer:
         return {"token_ids": ids, "segment_ids": pad_rows([row for _, row in rows])}
 
     def stack(self, rows, length=None):
-        """Stack lists of ids into an int32 array (B, T), padding the shorter lists at the end.
+        """Stack `rows`, lists of ids, into an int32 array (B, T), with padding at the end.
 
         `length` is T, or None for the length of the longest list.
         """
@@ -197,26 +200,26 @@ class PretrainedTokenizer:
         return ids, [before + position for position in positions]
 
     def encode_text(self, text, max_length=None):
-        """Return the int32 ids (T,) of one string, with special tokens.
+        """Return the int32 ids (T,) of `text`, one str, with special tokens.
 
         The result is cut to `max_length` ids. None uses the limit of the tokenizer.
         """
         return np.array(self.encode([text], max_length=max_length)[0], "int32")
 
     def split(self, text, max_length=None):
-        """Return the tokens of `encode_text` as a list of str. The arguments are the same."""
+        """Return the tokens of `text`, a list of str, for the same arguments as `encode_text`."""
         return self.pieces(self.encode_text(text, max_length))
 
     def count(self, text):
-        """Return the number of tokens in a string, including special tokens."""
+        """Return the number of tokens in `text`, a str, including special tokens."""
         return len(self.encode([text], max_length=MOST_TOKENS)[0])
 
     def name_words(self, words):
-        """Return the tokens of `encode_words` as a list of str."""
+        """Return the tokens of `words`, a list of str, with special tokens."""
         return self.pieces(self.encode_words(words)[0])
 
     def encode_spans(self, text):
-        """Return (ids, spans) of one string, without special tokens.
+        """Return (ids, spans) of `text`, one str, without special tokens.
 
         The spans are int (n, 2), the start and end of each token in the string, without spaces.
         """
@@ -246,7 +249,7 @@ class PretrainedTokenizer:
         )
 
     def pieces(self, ids):
-        """Return the tokens with these ids (T,), a list of str."""
+        """Return the tokens with the given `ids` (T,), a list of str."""
         return [self.engine.name(int(i)) for i in ids]
 
     name_tokens = pieces

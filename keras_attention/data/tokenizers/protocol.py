@@ -22,22 +22,29 @@ class ReadingTokenizer(typing.Protocol):
     has_segments: bool
 
     def encode_text(self, text, max_length=None):
-        """Return the int32 ids (T,) of a string, with special tokens, cut to `max_length`."""
+        """Return the int32 ids (T,) of `text`, a str, with special tokens.
+
+        The ids are cut to `max_length`. None uses the limit of the tokenizer.
+        """
 
     def split(self, text, max_length=None):
-        """Return the tokens of `encode_text`, a list of str."""
+        """Return the tokens of `text`, a list of str, for the same arguments as `encode_text`."""
 
     def count(self, text):
-        """Return the number of tokens in a string."""
+        """Return the number of tokens in `text`, a str."""
 
     def encode_words(self, words, *, max_length=None):
-        """Convert a list of words to ids: return (ids, position of each word's first token)."""
+        """Convert `words`, a list of W str, to int32 ids (T,), and return (ids, positions).
+
+        `positions`, ints (W,), are the indices in the ids of each word's first token. Raise a
+        ValueError for more than `max_length` ids.
+        """
 
     def encode_spans(self, text):
-        """Return (ids, spans) of a string. `spans` (n, 2) are the (start, end) of each token."""
+        """Return (ids, spans) of `text`. `spans` (n, 2) are the (start, end) of each token."""
 
     def pieces(self, ids):
-        """Return the tokens with these ids, a list of str."""
+        """Return the tokens with the given `ids` (T,), a list of str."""
 
 
 @typing.runtime_checkable
@@ -59,16 +66,19 @@ class WritingTokenizer(typing.Protocol):
     around: tuple
 
     def encode_plain(self, text):
-        """Return the ids of a string, without special tokens."""
+        """Return the ids of `text`, a str, without special tokens."""
 
     def encode_sources(self, texts):
-        """Return a list with the int32 ids (T,) of each encoder input, with special tokens."""
+        """Return a list with the int32 ids (T,) of each of `texts`, for an encoder.
+
+        Special tokens are added.
+        """
 
     def encode_targets(self, texts):
-        """Return a list with the ids of each decoder target, without the start token."""
+        """Return a list with the ids of each of `texts`, for a decoder, without the start token."""
 
     def decode(self, rows):
-        """Return a list of str, one for each list of ids."""
+        """Return a list with a str for each list of ids in `rows`."""
 
     def token_texts(self):
         """Return two lists with the text of each id, which constraints on generated text need.
@@ -79,4 +89,4 @@ class WritingTokenizer(typing.Protocol):
         """
 
     def pieces(self, ids):
-        """Return the tokens with these ids, a list of str."""
+        """Return the tokens with the given `ids` (T,), a list of str."""

@@ -72,15 +72,15 @@ class OwnTokenizer:
         return frozenset({*range(len(SPECIAL)), *mask})
 
     def encode_plain(self, text):
-        """Return the int32 ids (T,) of a string of any length."""
+        """Return the int32 ids (T,) of `text`, a str of any length."""
         return self.encode([text])[0]
 
     def encode_sources(self, texts):
-        """Return a list with the int32 ids (T,) of each encoder input, with an end id."""
+        """Return a list with the int32 ids (T,) of each of `texts`, with an end id."""
         return [np.append(row, np.int32(END_ID)) for row in self.encode(texts)]
 
     def encode_targets(self, texts):
-        """Return a list with the ids (T,) of each decoder target, without begin and end ids."""
+        """Return a list with the ids (T,) of each of `texts`, without begin and end ids."""
         return self.encode(texts)
 
     def name_tokens(self, ids):
@@ -221,7 +221,7 @@ class Subwords(OwnTokenizer):
         return None if number == UNKNOWN_ID else number
 
     def encode(self, texts):
-        """Return a list with the int32 ids (T,) of each string, without begin and end ids.
+        """Return a list with the int32 ids (T,) of each of `texts`, without begin and end ids.
 
         If `[MASK]` has an id, it is one token, together with the space before it.
         """
@@ -296,12 +296,12 @@ class Subwords(OwnTokenizer):
         return tokenizers.SentencePieceTokenizer(proto=self.proto, **options)
 
     def save(self, path):
-        """Save the tokenizer as a SentencePiece file, which SentencePiece also reads on phones."""
+        """Save the tokenizer to the file `path` in SentencePiece's format."""
         write_whole(path, self.proto)
 
     @classmethod
     def load(cls, path):
-        """Load a tokenizer from a file written by `save` or by SentencePiece."""
+        """Load a tokenizer from the file `path`, which `save` or SentencePiece wrote."""
         proto = read_bytes(path)
         with prefix_errors(path):
             return cls(proto)

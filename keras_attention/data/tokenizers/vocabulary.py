@@ -121,18 +121,21 @@ class Vocabulary:
         return len(self)
 
     def split(self, text, max_length=None):
-        """Return the first `max_length` words of a string. Raise a ValueError if it has none."""
+        """Return the first `max_length` words of `text`, a list of str. None returns all words.
+
+        Raise a ValueError if the text has no words.
+        """
         words = split_words(text, self.pattern)[:max_length]
         if not words:
             raise ValueError(f"{text[:40]!r} holds no word.")
         return words
 
     def count(self, text):
-        """Return the number of words in a string."""
+        """Return the number of words in `text`, a str."""
         return len(split_words(text, self.pattern))
 
     def encode_text(self, text, max_length=None):
-        """Return the int32 ids (T,) of the first `max_length` words of a string."""
+        """Return the int32 ids (T,) of the first `max_length` words of `text`. None reads all."""
         return self.ids(self.split(text, max_length))
 
     def encode_words(self, words, *, max_length=None):
@@ -143,7 +146,7 @@ class Vocabulary:
         return self.ids(words), np.arange(len(words))
 
     def encode_spans(self, text):
-        """Return (ids, spans) of a string. `spans` (n, 2) are the (start, end) of each word."""
+        """Return (ids, spans) of `text`. `spans` (n, 2) are the (start, end) of each word."""
         words = find_words(text, self.pattern)
         spans = np.array([span for _, span in words], "int64").reshape(-1, 2)
         return self.ids([word for word, _ in words]).tolist(), spans
@@ -167,7 +170,7 @@ class Vocabulary:
         return {entry: i for i, entry in enumerate(self.entries) if i != 0}
 
     def save(self, path):
-        """Write one entry on each line, in the order of the ids."""
+        """Write the entries to the file `path`, one on each line, in the order of the ids."""
         write_entries(path, self.entries)
 
     @classmethod
@@ -253,12 +256,12 @@ class Labels:
         return {name: i for i, name in enumerate(self.names)}
 
     def save(self, path):
-        """Write one label on each line, in the order of the ids."""
+        """Write the labels to the file `path`, one on each line, in the order of the ids."""
         write_entries(path, self.names)
 
     @classmethod
     def load(cls, path):
-        """Load labels from a file that `save` wrote."""
+        """Load labels from the file `path`, which `save` wrote."""
         entries = read_entries(path)
         if not entries:
             raise ValueError(f"{path} is empty: expected a label on each line.")
@@ -285,7 +288,7 @@ def check_entries(entries):
 
 
 def write_entries(path, entries):
-    """Write each entry as a line of the file `path`. An old file is replaced at the end."""
+    """Write each of `entries` as a line of the file `path`, and replace an old file at the end."""
     write_whole(path, "".join(f"{entry}\n" for entry in entries).encode("utf-8"))
 
 
