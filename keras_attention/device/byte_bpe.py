@@ -53,7 +53,7 @@ class ByteBPE:
 
     @classmethod
     def from_json(cls, rules):
-        """Make a `ByteBPE` from the parsed `tokenizer.json`, a dict, or return None.
+        """Make a `ByteBPE` from `rules`, the parsed `tokenizer.json`, a dict, or return None.
 
         None means that the file uses a feature that this class does not support.
         """
@@ -184,7 +184,7 @@ def _read_splitting(rules):
 
 
 def is_unsupported(pattern):
-    """Return whether `compile_pattern` cannot translate a regular expression of `tokenizers`."""
+    """Return whether `compile_pattern` cannot translate `pattern`, a regular expression."""
     try:
         compile_pattern(pattern)
     except (KeyError, re.error):

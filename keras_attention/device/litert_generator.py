@@ -116,9 +116,9 @@ class LiteRTGenerator:
             new = np.concatenate([new, tokens], axis=1)
 
     def generate(self, prompt, max_new_tokens=None, **sampling):
-        """Return the new ids of `stream`, int32 (B, N), with padding after the end of a row.
+        """Generate new ids, and return them as int32 (B, N), with padding after the end of a row.
 
-        Accepts the arguments of `stream`.
+        N is the number of steps. `stream` explains the arguments.
         """
         return np.stack(list(self.stream(prompt, max_new_tokens, **sampling)), axis=1)
 
@@ -185,8 +185,8 @@ class LiteRTGenerator:
             seed: int, the seed for sampling. None is a new seed in every call.
 
         Returns:
-            A dict: `generated_ids` int32 (B, N). For `"beam"`, `generated_ids` (B, R, N), the best
-            result first, and `scores` float32 (B, R).
+            A dict: `generated_ids` int32 (B, N), for N new tokens. For `"beam"`, `generated_ids`
+                (B, R, N), the best of R results first, and `scores` float32 (B, R).
         """
         if signature not in self.run:
             raise ValueError(f"The file has no {signature!r}. It has {', '.join(self.run)}.")
@@ -413,7 +413,7 @@ def find_repeats(row, size):
 
 
 def find_unsupported(constraints):
-    """Return the name of the first constraint that `find_allowed` does not support, or None."""
+    """Return the name of the first of `constraints` that `find_allowed` lacks, or None."""
     for one in constraints:
         if one.get("name") not in CONSTRAINTS:
             return str(one.get("name"))
@@ -423,9 +423,10 @@ def find_unsupported(constraints):
 
 
 def choose_tokens(logits, temperature=0.0, top_k=None, random=None):
-    """Choose the next ids (B,) from logits (B, V), as described in `LiteRTGenerator.stream`.
+    """Choose the next ids (B,) from logits (B, vocabulary_size).
 
-    `random` is a `numpy.random.Generator`. It is only needed with a temperature above 0.
+    `LiteRTGenerator.stream` explains `temperature` and `top_k`. `random` is a
+    `numpy.random.Generator`. It is only needed with a temperature above 0.
     """
     if not temperature:
         return logits.argmax(axis=1)
@@ -437,7 +438,7 @@ def choose_tokens(logits, temperature=0.0, top_k=None, random=None):
 
 
 def compute_log_softmax(logits):
-    """Return the log-probabilities (B, V) of logits (B, V)."""
+    """Return the log-probabilities of logits (B, vocabulary_size), in the same shape."""
     logits = logits - logits.max(axis=1, keepdims=True)
     return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
 

@@ -72,7 +72,7 @@ class WordPiece:
 
     @classmethod
     def from_json(cls, rules):
-        """Make a `WordPiece` from the parsed `tokenizer.json`, a dict, or return None.
+        """Make a `WordPiece` from `rules`, the parsed `tokenizer.json`, a dict, or return None.
 
         None means that the file uses a feature that this class does not support.
         """
