@@ -103,7 +103,10 @@ def find_id_limits(model):
 
 
 def find_litert_id_limits(path):
-    """Return the same dict as `find_id_limits`, for the first signature of a LiteRT file."""
+    """Return a dict {input of ids: size of its embedding} for a LiteRT file.
+
+    Only the first signature of the file `path` counts.
+    """
     graph, limits = flatbuffer.read_graph(path), {}
     for name, tensor in graph.first_inputs.items():
         ids, sizes = {id(tensor)}, []

@@ -7,7 +7,7 @@ WIDTH = 100
 
 
 def format_size(count):
-    """Format a number of bytes: `format_size(1_234_567)` is `"1.2 MB"`."""
+    """Format `count`, a number of bytes: `format_size(1_234_567)` is `"1.2 MB"`."""
     for unit in ("bytes", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
@@ -26,7 +26,7 @@ def format_score(name, value):
 
 
 def format_percent(share):
-    """Format a fraction: `format_percent(0.5)` is `"50.00 %"`."""
+    """Format `share`, a fraction: `format_percent(0.5)` is `"50.00 %"`."""
     return f"{100 * share:.2f} %"
 
 
@@ -54,7 +54,7 @@ def format_table(title, header, rows):
 
 
 def format_bullets(title, lines):
-    """Return a bulleted list of wrapped lines as text. Without lines, return an empty str."""
+    """Return a bulleted list of `lines` below `title` as text. Without lines, return ""."""
     wrapped = [
         textwrap.fill(str(line), WIDTH, initial_indent="  - ", subsequent_indent="    ")
         for line in lines

@@ -182,7 +182,7 @@ class ExportReport:
         return dataclasses.asdict(self)
 
     def save(self, path):
-        """Write the report to a JSON file. (`manifest.json` contains the same report.)"""
+        """Write the report to the JSON file `path`. (`manifest.json` contains the same report.)"""
         pathlib.Path(path).write_text(json.dumps(self.as_dict(), indent=2) + "\n", "utf-8")
 
     @classmethod
@@ -203,7 +203,7 @@ class ExportReport:
 
     @classmethod
     def load(cls, path):
-        """Read a report from a JSON file that `save` wrote. Raise a ValueError for other files."""
+        """Read a report from the JSON file `path`. Raise a ValueError if it is not a report."""
         values = read_json(path)
         try:
             return cls.from_dict(values)

@@ -47,7 +47,10 @@ def find_format(path):
 
 
 def load_keras_model(path):
-    """Return the model in a `.keras` file, for inference. Raise a ValueError if loading fails."""
+    """Return the model in the `.keras` file `path`, for inference.
+
+    Raise a ValueError if loading fails.
+    """
     load_model = keras.saving.load_model  # raises an ImportError without Keras
     try:
         return load_model(path, compile=False)

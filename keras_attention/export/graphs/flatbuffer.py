@@ -285,7 +285,7 @@ class GraphFile:
         )
 
     def value(self, tensor):
-        """Return the values of a float16, float32 or int32 constant, or None for other tensors."""
+        """Return the values of `tensor`, a float16, float32 or int32 constant, else None."""
         types, data = self.schema.TensorType, self.bytes_of(tensor)
         dtypes = ("float16", "float32", "int32")
         dtype = {getattr(types, name.upper()): name for name in dtypes}.get(tensor.type)
