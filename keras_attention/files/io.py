@@ -40,9 +40,10 @@ def write_whole(path, content, before=None):
 
 
 def write_json(path, content, before=None):
-    """Write `content`, any object that JSON can hold, to a file atomically, like `write_whole`.
+    """Write `content` as JSON to the file `path` atomically, like `write_whole`.
 
-    `before` is a function that is called before the file is replaced, or None.
+    `content` is any object that JSON can hold. `before` is a function that is called before the
+    file is replaced, or None.
     """
     text = json.dumps(content, indent=2, ensure_ascii=False)
     write_whole(path, (text + "\n").encode("utf-8"), before)
