@@ -292,7 +292,7 @@ def make_empty_cache(spec, batch_size, max_length, memory_length=None, dtype=Non
 def cache_shapes(spec, max_length, memory_length=None, dtype=None):
     """Return a dict {key: (shape without the batch axis, dtype)} for an empty cache.
 
-    The arguments are the same as in `make_empty_cache`, without the batch size.
+    `make_empty_cache` explains the arguments.
     """
     if dtype not in (None, "int8"):
         raise ValueError(f"dtype={dtype!r}: expected 'int8', or None for the dtype of the model.")

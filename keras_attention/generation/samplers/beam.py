@@ -52,5 +52,8 @@ class Beam(Sampler):
             )
 
     def divisor(self, length):
-        """Return ((5 + length) / 6)^length_penalty, the divisor of log-probabilities."""
+        """Return ((5 + length) / 6)^length_penalty, the divisor of a log-probability.
+
+        `length` is the number of new tokens of a sequence, an int or a tensor.
+        """
         return ops.power((5.0 + ops.cast(length, "float32")) / 6.0, self.length_penalty)
