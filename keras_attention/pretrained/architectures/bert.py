@@ -120,7 +120,10 @@ def list_embeddings(base):
 
 
 def list_blocks(base, num_layers):
-    """Return {weight name: tensor name} for all blocks. `base` is the prefix of tensor names."""
+    """Return {weight name: tensor name} for `num_layers` blocks.
+
+    `base` is the prefix of tensor names.
+    """
     entries = {}
     for i in range(num_layers):
         entries |= encoder_block(f"block_{i}", f"{base}encoder.layer.{i}", BLOCK)

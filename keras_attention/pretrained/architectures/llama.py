@@ -97,7 +97,8 @@ def read_windows(config, kind, num_layers):
     """Return a list with the mask of each layer, or None if no layer has a window.
 
     A window limits attention to recent tokens. `config` is a `Fields` with the content of
-    config.json, and `kind` is its `model_type`. A layer without a window has the mask None.
+    config.json, `kind` is its `model_type`, and `num_layers` the number of layers. A layer without
+    a window has the mask None.
     """
     window = config.whole("sliding_window", None)
     if kind in ("qwen2", "qwen3"):
@@ -128,8 +129,8 @@ def table(config, builder, keywords, tensors):
 def list_layers(num_layers):
     """Return {weight name: tensor name} for the weights that Llama and Gemma name alike.
 
-    These are the embedding, and in every block the projections of the attention and of the
-    feed-forward network.
+    `num_layers` is the number of blocks. The weights are the embedding, and in every block the
+    projections of the attention and of the feed-forward network.
     """
     entries = {"embedding/table/embeddings": "model.embed_tokens.weight"}
     for i in range(num_layers):
