@@ -305,7 +305,8 @@ class CausalLM(Task):
         """Continue each prompt token by token, and return an iterator over the text for each.
 
         Args:
-            inputs: list of str, the prompts. See `predict` for the other arguments.
+            inputs: list of str, the prompts.
+            max_new_tokens, temperature, top_k, top_p, seed: as in `predict`.
 
         Returns:
             A list with an iterator for each prompt. It yields strings, the text that each new token

@@ -61,7 +61,10 @@ def fit_task(task, data, dev, numbers, *, backup_dir, callbacks, verbose):
 
 
 def make_history(model, epochs):
-    """Make a `keras.callbacks.History` from a list with a dict of metrics for each epoch."""
+    """Make a `keras.callbacks.History` from `epochs`, a list with a dict of metrics for each epoch.
+
+    `model` is the model that was trained.
+    """
     history = keras.callbacks.History()
     history.set_model(model)
     history.epoch = [epoch["epoch"] - 1 for epoch in epochs]

@@ -266,7 +266,7 @@ def _drop_names(config):
 
 
 def flatten(settings, prefix=""):
-    """Flatten a nested dict: `{"recipe": {"seed": 0}}` becomes `{"recipe.seed": 0}`.
+    """Flatten `settings`, a nested dict: `{"recipe": {"seed": 0}}` becomes `{"recipe.seed": 0}`.
 
     `prefix` is put in front of all keys.
     """

@@ -276,7 +276,7 @@ class TaskInterface(abc.ABC):
         """Return an input of `attention` from the dataset `data` whose figure is easy to read."""
 
     def draw_examples(self, data, folder):
-        """Plot attention on examples of a dataset, save figures in `folder`, return their names."""
+        """Plot attention on examples of `data`, save figures in `folder`, and return file names."""
         self.attention(self.find_pictured(data), folder / "attention.png")
         return ["attention.png"]
 
@@ -320,7 +320,7 @@ class TaskInterface(abc.ABC):
         return self.example
 
     def describe_data(self, data):
-        """Return a tuple of str, notes on examples of a dataset that are skipped or cut."""
+        """Return a tuple of str, notes on examples in `data` that are skipped or cut."""
         return () if self.limit is None else self.limit.describe_data(data)
 
     def describe_scored(self, examples):

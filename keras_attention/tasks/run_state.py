@@ -90,7 +90,10 @@ def save_weights(model, path):
 
 
 def load_weights(model, path):
-    """Load weights from a file that `save_weights` wrote. Raise a ValueError if it is damaged."""
+    """Load the weights of `model` from the file `path`, which `save_weights` wrote.
+
+    Raise a ValueError if the file is damaged.
+    """
     try:
         model.load_weights(path)
     except Exception as error:  # HDF5 and Keras raise errors of different classes
@@ -182,7 +185,7 @@ class KeepHistory(keras.callbacks.Callback):
 
 
 def read_history(path):
-    """Read a file of `KeepHistory`, and return a list with a dict of metrics for each epoch."""
+    """Read the metrics that `KeepHistory` wrote to `path`, a list with a dict for each epoch."""
     history = read_json(path)
     if not isinstance(history, list):
         raise ValueError(f"{path} contains {quote_value(history)}: expected a list of epochs.")

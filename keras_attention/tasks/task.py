@@ -166,10 +166,10 @@ class Task(TaskInterface):
 
     @classmethod
     def build(cls, data, recipe, builder):
-        """Make a task with an untrained model for a `DataSet`, as `recipe` (a `Recipe`) says.
+        """Make a task with an untrained model for `data`, a `DataSet`.
 
-        A recipe has the hyperparameters. `builder` is the name of the function in `ka.models` that
-        builds the model.
+        `recipe` is a `Recipe`, the hyperparameters. `builder` is the name of the function in
+        `ka.models` that builds the model.
         """
         check_train(data.train)
         model, preprocessor, settings = cls.make_parts(data, recipe, builder)

@@ -63,7 +63,7 @@ class TextTask(Task):
         return compute_each(self.runner, self.preprocessor, texts, lengths)
 
     def record(self, text):
-        """Run the model on one str, and return a `RecordedExample` with its tokens."""
+        """Run the model on `text`, one str, and return a `RecordedExample` with the tokens."""
         if not isinstance(text, str):
             raise ValueError(f"attention takes one text, not a {type(text).__name__}.")
         words = self.preprocessor.split(text)

@@ -187,7 +187,7 @@ def fine_tune(epochs, batch_size, learning_rate, data=Data()):
 
 
 def size(num_layers, num_heads, hidden_dim, intermediate_dim):
-    """Return a dict with the sizes of a Transformer, as arguments of a function in `ka.models`."""
+    """Return a dict of the four arguments, the sizes of a Transformer in `ka.models`."""
     return dict(
         num_layers=num_layers,
         num_heads=num_heads,
