@@ -40,7 +40,7 @@ def _count_processes():
 
 
 def sum_over_replicas(values):
-    """Return the sum of a tensor over all replicas, without a gradient.
+    """Return the sum of `values`, a tensor, over all replicas, without a gradient.
 
     Every replica must call this function equally often, or the replicas wait for each other.
     """

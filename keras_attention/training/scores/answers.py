@@ -20,7 +20,7 @@ def normalize_answer(text):
 
 
 def compute_exact_match(prediction, answer):
-    """Return 1.0 if two answers are equal after `normalize_answer`, else 0.0."""
+    """Return 1.0 if `prediction` equals `answer` after `normalize_answer`, else 0.0."""
     return float(normalize_answer(prediction) == normalize_answer(answer))
 
 

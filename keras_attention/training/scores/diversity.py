@@ -29,16 +29,16 @@ def compute_distinct(texts, size):
 
 
 def compute_repetition(texts):
-    """Return how often the most common string occurs, as a fraction of all strings.
+    """Return the share of `texts` that equal the most common string.
 
-    It is 0.5 for ["Yes.", "No.", "Yes.", "Why?"].
+    The share is 0.5 for ["Yes.", "No.", "Yes.", "Why?"].
     """
     counts = collections.Counter(texts)
     return max(counts.values()) / len(texts) if texts else 0.0
 
 
 def score_diversity(texts):
-    """Score the diversity of a list of strings, such as the replies of a dialog model.
+    """Score the diversity of `texts`, a list of str, such as the replies of a dialog model.
 
     Returns:
         A dict of floats from 0 to 1: `"distinct_1"` and `"distinct_2"` from `compute_distinct`, and
