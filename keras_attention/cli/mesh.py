@@ -61,7 +61,7 @@ def make_layout(mesh, fully_sharded=False):
 
 
 def check_batch_size(batch_size, mesh):
-    """Raise a ValueError if the batch size is not a multiple of the size of the axis `data`.
+    """Raise a ValueError if `batch_size` is not a multiple of the size of the axis `data`.
 
     `mesh` is a dict from `read_mesh`, or None for one device.
     """

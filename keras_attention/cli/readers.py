@@ -182,7 +182,7 @@ def read_matches(source):
 
 
 def add_language(path, language):
-    """Return the path `corpus/train.de` for `corpus/train` and `de`.
+    """Append `language` to `path`: `corpus/train` and `de` become `corpus/train.de`.
 
     If only the gzipped file exists, the path is `corpus/train.de.gz`.
     """

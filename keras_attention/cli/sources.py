@@ -51,8 +51,8 @@ def load_digits():
 def split_by_class(labels, seed):
     """Split examples into train, dev and test, with the same share of each class in every split.
 
-    `labels` is an array with the class of each example. The result is a dict from the name of each
-    split to an array with the indices of its examples.
+    `labels` is an array with the class of each example, and `seed` an int. The result is a dict
+    from the name of each split to an array with the indices of its examples.
     """
     generator = np.random.default_rng(seed)
     parts = {"train": [], "dev": [], "test": []}
