@@ -57,10 +57,9 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
         key: (B, S, D). Defaults to `value`.
         query_mask: bool (B, T), True = a token, False = padding. Keras fills this mask and the next
             two from the implicit masks of the tensors.
-        value_mask, key_mask: bool (B, S), likewise.
-        attention_mask: bool, True = may attend, of shape (B, T, S), or broadcastable to
-            (B, N, T, S). Missing axes are added before T. A float mask must be a constant of
-            zeros and ones.
+        value_mask, key_mask: bool (B, S), the same for values and keys.
+        attention_mask: bool, True = may attend, of shape (B, T, S), or broadcastable to (B, N, T,
+            S). Missing axes are added before T. A float mask must be a constant of zeros and ones.
         return_attention_scores: bool, whether to also return the weights (B, N, T, S), before
             dropout.
         training: bool, whether dropout is active.
@@ -71,7 +70,7 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
         query_positions: int (T,) or (B, T), the positions of the queries for `mask` and `position`.
             None means 0, 1, 2, ... If query and value are the same tensor, it is enough to pass the
             positions of one of them.
-        value_positions: int (S,) or (B, S), likewise for keys and values.
+        value_positions: int (S,) or (B, S), the same for keys and values.
         previous_scores, return_raw_scores: only for `ResidualAttention`, which adds the scores of
             the layer below.
 
@@ -323,9 +322,9 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
     def project_for_cache(self, value, key, visibility):
         """Return the dict of `project_key_value` in the layout in which a cache stores it.
 
-        Keys are rotated. Tensors (B, S, K, H) are transposed to (B, K, S, H), and tensors (B, S, C)
-        are unchanged. `value` and `key` are (B, S, D), and `visibility` has the positions of the
-        keys.
+        Keys are rotated. Tensors (B, S, K, H) are transposed to (B, K, S, H), and tensors (B, S,
+        features) are unchanged. `value` and `key` are (B, S, D), and `visibility` has the positions
+        of the keys.
         """
         heads = self.project_key_value(value, key, visibility)
         return kv_cache.rotate_and_transpose(self.position, heads, visibility.key_positions)

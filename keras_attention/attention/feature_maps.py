@@ -35,14 +35,14 @@ class FeatureMap:
     def queries(self, x, drawn=None):
         """Map queries `x` (B, N, T, H) to features (B, N, T, F).
 
-        `drawn` is the result of `draw`.
+        F is the number of features. `drawn` is the result of `draw`.
         """
         raise NotImplementedError(f"{type(self).__name__}.queries")
 
     def keys(self, x, drawn=None):
         """Map keys `x` (B, K, S, H) to features (B, K, S, F), each key independently of all others.
 
-        `drawn` is the result of `draw`.
+        F is the number of features. `drawn` is the result of `draw`.
         """
         return self.queries(x, drawn)
 

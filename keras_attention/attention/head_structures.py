@@ -88,7 +88,7 @@ class HeadStructures(keras.layers.Layer):
         return key if self.key_norm is None else self.key_norm(key)
 
     def wrap_normalizer(self, normalizer):
-        """Return a normalizer that also applies the sink and the talking heads, if any."""
+        """Return `normalizer`, extended by the sink and the talking heads that this layer has."""
         if self.sink is not None:
             normalizer = SoftmaxWithSink(normalizer, self.sink)
         return normalizer if self.talking_heads is None else Talking(normalizer, self.talking_heads)

@@ -61,7 +61,7 @@ def rotate_and_transpose(position, heads, positions):
 
     The entry `"key"` is rotated by `position`, unless `position` is None. `positions` are the
     positions of the S tokens, int (S,) or (B, S). Tensors (B, S, K, H) are transposed to (B, K, S,
-    H), and tensors (B, S, C) are unchanged.
+    H), and tensors (B, S, features) are unchanged.
     """
     if position is not None:
         heads = heads | {"key": position.rotate_key(heads["key"], positions)}

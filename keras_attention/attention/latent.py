@@ -182,7 +182,7 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
 
         Args:
             query: (B, T, D), the tokens that attend.
-            compressed: (B, S, C + R), the result of `compress`.
+            compressed: (B, S, latent_dim + rotary_dim), the result of `compress`.
             visibility: `Visibility` that restricts attention in addition to the layer's mask, or
                 None. If it has no positions, queries have the positions 0, 1, 2, ...
             absorb: bool, whether to project queries and outputs instead of keys and values. The

@@ -46,8 +46,8 @@ class LinearAttention(OwnArguments, ProjectionOwner):
         key: (B, S, D). Defaults to `value`.
         query_mask: bool (B, T), True = a token, False = padding. Keras fills this mask and the next
             two from the implicit masks of the tensors.
-        value_mask: bool (B, S), likewise.
-        key_mask: bool (B, S), likewise.
+        value_mask: bool (B, S), the same for values.
+        key_mask: bool (B, S), the same for keys.
         use_causal_mask: bool, whether key j is hidden from query i when j > i. Causal attention
             requires S = T.
         initial_state: float32 (B, K, F, V + 1), the state that an earlier call returned, for F
@@ -237,9 +237,9 @@ def over_all(query, key, value, state=None):
     """Compute `sum_j (q_i · k_j) v_j` over all keys j, including the keys summed in `state`.
 
     Args:
-        query: (B, N, T, F), the features of the queries.
+        query: (B, N, T, F), the F features of the queries.
         key: (B, K, S, F), features of keys. K divides N: query head h uses key head h // (N / K).
-        value: (B, K, S, V), the values to sum.
+        value: (B, K, S, V), the values to sum, of size V.
         state: (B, K, F, V), the sum over earlier keys, or None.
 
     Returns:
@@ -260,8 +260,9 @@ def over_earlier(query, key, value, state=None, chunk_size=128):
     The sequence is divided into chunks of at most C = `chunk_size` tokens. Each chunk computes C²
     products q_i · k_j and adds the sum over all earlier chunks. Memory is O(T (C + F V / C)).
 
-    query (B, N, T, F), key (B, K, T, F) and value (B, K, T, V) are features and values. `state` is
-    the sum over earlier keys (B, K, F, V), or None. Return the sums (B, N, T, V) and the new state.
+    query (B, N, T, F) and key (B, K, T, F) are features, and value (B, K, T, V) are values of size
+    V. `state` is the sum over earlier keys (B, K, F, V), or None. Return the sums (B, N, T, V) and
+    the new state.
     """
     heads, groups, length = query.shape[1], key.shape[1], ops.shape(query)[2]
     features, width = query.shape[3], value.shape[3]

@@ -23,13 +23,13 @@ class Visibility:
             are zero.
         key_mask: bool (B, S), False = padding, or None. Padded keys are hidden from all queries.
             Unlike an `attention_mask`, `query_mask` and `key_mask` need no (T, S) tensor.
-        query_positions: int (T,) or (B, T), for masks and position encodings. None means
-            0, 1, 2, ...
-        key_positions: int (S,) or (B, S), likewise.
+        query_positions: int (T,) or (B, T), for masks and position encodings. None means 0, 1, 2,
+            ...
+        key_positions: int (S,) or (B, S), the same for keys.
         query_lengths: int (B,), the number of query tokens before padding, or None. Flash attention
             uses lengths instead of a mask tensor. If masks are given too, they must hide the same
-            padding, which is not checked. In self-attention, pass the same tensor as
-            `key_lengths`: a causal mask then hides the padding.
+            padding, which is not checked. In self-attention, pass the same tensor as `key_lengths`:
+            a causal mask then hides the padding.
         key_lengths: int (B,), the number of keys before padding, or None.
         segments: a pair of int tensors (B, T) and (B, S), the number (1, 2, ...) of the document of
             each query and key, 0 for padding, or None. A query sees only keys of its own document.

@@ -198,7 +198,7 @@ class ConditionalRandomField(OwnArguments, keras.layers.Layer):
         """Return the log of the probability of a label sequence for each row, float32 (B,).
 
         Args:
-            inputs: logits (B, T, L), as in the call of the layer.
+            inputs: logits (B, T, L) of L labels, as in the call of the layer.
             labels: int (B, T).
             mask: bool (B, T), True = a token. None if all are tokens.
         """

@@ -29,8 +29,8 @@ class FilterAugment(OwnArguments, keras.layers.Layer):
         seed: int, the seed of the random numbers. None draws a new seed.
 
     Call arguments:
-        inputs: float (B, T, F), natural logarithms of powers, such as the output of a
-            `LogMelSpectrogram` with the settings `"kaldi"`.
+        inputs: float (B, T, F), natural logarithms of F powers for each of T frames, such as the
+            output of a `LogMelSpectrogram` with the settings `"kaldi"`.
         training: bool. If it is not True, the inputs are returned unchanged.
 
     Returns (B, T, F), with the mask of the inputs.

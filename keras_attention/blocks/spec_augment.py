@@ -29,7 +29,7 @@ class SpecAugment(OwnArguments, keras.layers.Layer):
         seed: int, the seed of the random numbers. None draws a new seed.
 
     Call arguments:
-        inputs: (B, T, F), with mean 0. Hidden features become 0.
+        inputs: (B, T, F), F features of T frames, with mean 0. Hidden features become 0.
         mask: bool (B, T), True = a frame. Padding comes last. Keras fills it from the implicit
             mask.
         training: bool. If it is not True, the inputs are returned unchanged.

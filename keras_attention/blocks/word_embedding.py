@@ -103,7 +103,8 @@ class WordEmbedding(OwnArguments, IntegerInputs, ProjectionOwner):
 
     Args:
         tokens: a layer from word ids (B, T) to (B, T, D), such as `TokenEmbedding`.
-        characters: a layer from character ids (B, T, C) to (B, T, F), such as `CharacterEmbedding`.
+        characters: a layer from character ids (B, T, C), C for each word, to (B, T, any width),
+            such as `CharacterEmbedding`.
         hidden_dim: int, the width of the output.
 
     Call arguments:

@@ -30,8 +30,8 @@ def demo(name, output, options):
     Args:
         name: str, a key of `DEMOS`.
         output: path of the output folder. None uses the default.
-        options: dict of hyperparameters that replace those of the recipe, such as `epochs`. A value
-            of None keeps the value in the recipe.
+        options: dict of hyperparameters, such as `epochs`, that replace values of the recipe. A
+            value of None keeps the value in the recipe.
     """
     started = time.perf_counter()
     default, builders = DEMOS[name]

@@ -31,8 +31,8 @@ def train(
         builder: str, the name of a task in `TASKS`.
         output: path of the output folder.
         source: `Source` of the data.
-        options: dict of hyperparameters that replace those of the recipe. A value of None keeps the
-            value in the recipe.
+        options: dict of hyperparameters that replace values of the recipe. A value of None keeps
+            the value in the recipe.
         preset: path or name of a preset, or a checkpoint, whose model is trained further. None
             trains a new model.
         mesh: dict from the name of a mesh axis to the number of devices, for

@@ -88,7 +88,7 @@ def direct_layers(layer):
 
 
 def own_variables(layer):
-    """Return the variables that a layer created itself, without those of its sublayers."""
+    """Return the variables that a layer created itself, without variables of its sublayers."""
     return [*layer._trainable_variables, *layer._non_trainable_variables]
 
 

@@ -333,7 +333,10 @@ def change_of_weights(layer):
 
 
 def mask_constant():
-    """Return the finite number that is added to masked scores: -1e9, or that of the `Export`."""
+    """Return the finite number that is added to masked scores.
+
+    The number is -1e9, or the `mask_constant` of an active `Export`.
+    """
     scope = current(Export)
     return MASK_CONSTANT if scope is None else scope.mask_constant
 

@@ -127,8 +127,8 @@ class LiteRTGenerator:
     ):
         """Return the most probable sequences that a beam search finds with the signature `step`.
 
-        The result equals that of `loop(prompt, "beam")` if the file was exported with the same
-        settings. If the file has a fixed batch size, the beams are processed in several calls.
+        The result equals the result of `loop(prompt, "beam")` if the file was exported with the
+        same settings. If the file has a fixed batch size, the beams are processed in several calls.
 
         Args:
             prompt: lists of ids, or an array (B, T), explained in `stream`.

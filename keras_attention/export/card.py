@@ -135,7 +135,10 @@ def write_classes(scores, confusion=None):
 
 
 def format_class(name, scores):
-    """Return the cells for a class in a table of scores: name, precision, recall, F1 and count."""
+    """Return the cells for a class in a table of scores: name, precision, recall, F1 and count.
+
+    `name` is the name of the class, and `scores` a dict of its scores.
+    """
     shares = (format_percent(scores[key]) for key in ("precision", "recall", "f1"))
     return (name, *shares, scores["count"])
 

@@ -14,7 +14,7 @@ def materialize(mask, query_positions, key_positions):
         mask: a `Mask`, or None if every query may attend to every key.
         query_positions: int (T,) or (B, T), usually 0 to T - 1. Other positions are needed for
             decoding with a cache and for packed documents.
-        key_positions: int (S,) or (B, S), likewise.
+        key_positions: int (S,) or (B, S), the positions of the keys.
 
     Returns:
         bool (1 or B, 1, T, S), or None if `mask` is None or `Full`.

@@ -24,7 +24,7 @@ def fit_task(task, data, dev, numbers, *, backup_dir, callbacks, verbose):
         task: `Task`.
         data: `ka.data.DataSet`. Only its training split is used.
         dev: development examples. If they are empty, some training examples are held out.
-        numbers: dict of hyperparameters that replace those of the recipe. A value of None keeps
+        numbers: dict of hyperparameters that replace values of the recipe. A value of None keeps
             the recipe's value.
         backup_dir: folder for the training state, to resume an interrupted run. None keeps none.
         callbacks: list of Keras callbacks.

@@ -186,7 +186,7 @@ class ChunkedLogits(checks.TrainsAnother, keras.Model):
 
 
 def split_logits(model):
-    """Split a model with logits (B, T, V) before its last layer.
+    """Split a model with logits (B, T, vocabulary_size) before its last layer.
 
     Returns:
         A tuple: the symbolic input (B, T, D) of the last layer, and the last layer as a functional

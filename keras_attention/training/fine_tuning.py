@@ -202,7 +202,7 @@ class LayerwiseAdamW(OwnArguments, AdamW):
         rates: list of floats, one factor for each of the model's `trainable_variables`, such as the
             result of `layer_rates`. None means 1 for every variable.
 
-    The other arguments are those of `keras.optimizers.AdamW`.
+    The other arguments are the same as in `keras.optimizers.AdamW`.
 
     Raises:
         ValueError: the number of factors differs from the number of trainable variables.

@@ -117,7 +117,7 @@ def match_weights(name, weights, shape, dtype=None):
         weights: array with all axes of `shape`, or only with the first axes. Axes of size 1
             broadcast. Weights (B,) always belong to rows, even for an array (B, T) with B = T.
         shape: tuple of int, with None for unknown sizes.
-        dtype: dtype of the result. None keeps that of `weights`.
+        dtype: dtype of the result. None keeps the dtype of `weights`.
     """
     refuse_ragged(name, weights)
     weights_shape = shape_of(weights)

@@ -85,7 +85,7 @@ class TwoPasses(OwnArguments, TeacherForced, keras.layers.Layer):
 
     @property
     def metrics(self):
-        """Return the metrics of the inner model's layers, but not those of its `compile`."""
+        """Return the metrics of the inner model's layers, but not the metrics of its `compile`."""
         return [metric for layer in self.model.layers for metric in layer.metrics]
 
     def call(self, inputs, training=None):

@@ -104,8 +104,9 @@ def scale_query(query, scale):
 def matmul_by_group(left, right):
     """Multiply `left` (B, N, T, A) by `right` (B, K, A, C) and return (B, N, T, C).
 
-    Each group of N / K heads of `left` shares one head of `right`. The heads of a group are stacked
-    along T by a reshape, so `right` is not repeated, and no fifth axis is needed.
+    A and C are any sizes. Each group of N / K heads of `left` shares one head of `right`. The heads
+    of a group are stacked along T by a reshape, so `right` is not repeated, and no fifth axis is
+    needed.
     """
     heads, groups = left.shape[1], right.shape[1]
     if heads == groups:

@@ -98,9 +98,10 @@ class Tile:
     def sums(self, exponents, rows, columns, reference):
         """Compute the sums over keys of `exp(e - reference) · v` and of `exp(e - reference)`.
 
-        Here e are the `exponents` of `rows` and `columns`, and `reference` (B, N, T, 1) is a number
-        for each query, such as its largest exponent. Both sums are float32, (B, N, T, Hv) and
-        (B, N, T, 1).
+        Here e are the `exponents` (B, N, T, S), which the method of this name returns, and v are
+        the values of the S keys. `rows` and `columns` are slices of the dicts from the methods of
+        these names. `reference` (B, N, T, 1) is a number for each query, such as its largest
+        exponent. Both sums are float32, (B, N, T, Hv) and (B, N, T, 1).
         """
         powers = ops.exp(exponents - reference)
         value = columns["value"]

@@ -70,7 +70,7 @@ def choose(
 
     Args:
         query: (B, T, N, H), a tensor or a `keras.KerasTensor`.
-        key: (B, S, K, H), likewise.
+        key: (B, S, K, H), a tensor or a `keras.KerasTensor`.
         equation: the `Equation` to compute: score, bias, normalizer and dropout.
         visibility: the `Visibility` of the call: its masks and positions.
         return_weights: bool, whether the weights are needed too.

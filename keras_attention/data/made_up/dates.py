@@ -176,7 +176,10 @@ def _pieces(babel, pattern):
 
 
 def write_piece(locale, piece, date):
-    """Return the text of one piece of a format of `locale` for `date`, a `datetime.date`."""
+    """Return the text of `piece`, a `Piece` of a date format, for `date`, a `datetime.date`.
+
+    `locale` is CLDR's name of the language and the country, such as `en_GB`.
+    """
     kind, code = piece
     if kind == "text":
         return code

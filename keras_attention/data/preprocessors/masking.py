@@ -115,7 +115,7 @@ class MaskedWindows:
         return self.steps or -(-len(self.tokens) // self.text_length)
 
     def columns(self):
-        """Return `Columns` for `ka.data.batches`. They compute masks for every batch."""
+        """Return `Columns` for `ka.data.batches`, which compute new masks for every batch."""
         return Columns(draw=self._draw)
 
     def _draw(self, tf, batch_size, seed, drop_remainder):

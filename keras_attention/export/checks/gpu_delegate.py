@@ -33,8 +33,8 @@ class Delegation(Execution):
     """The result of a job on a GPU delegate.
 
     Attributes:
-        on_gpu, on_cpu: int, the numbers of operators that run on the GPU and on the CPU. Both are 0
-            if the delegate supports all operators.
+        on_gpu, on_cpu: int, the numbers of operators that run on the GPU and on the CPU, if the GPU
+            cannot run all. Both are 0 if it runs all operators.
     """
 
     on_gpu: int = 0

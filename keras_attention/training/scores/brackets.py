@@ -11,10 +11,10 @@ def score_brackets(predicted, actual, *, punctuation=False):
     """Score predicted constituency trees by the precision, recall and F1 of their brackets.
 
     A bracket is a constituent: its label, first and last word (Black et al., 1991). The scores
-    equal those of EVALB (Sekine and Collins, 1997) with the settings `COLLINS.prm`: punctuation,
-    brackets that contain only punctuation, and `TOP` are ignored, and the labels `PRT` and `ADVP`
-    are the same. A word is punctuation if its tag in the actual tree is a punctuation tag. (EVALB
-    skips a sentence if the predicted tags disagree about this.)
+    equal the scores of EVALB (Sekine and Collins, 1997) with the settings `COLLINS.prm`:
+    punctuation, brackets that contain only punctuation, and `TOP` are ignored, and the labels `PRT`
+    and `ADVP` are the same. A word is punctuation if its tag in the actual tree is a punctuation
+    tag. (EVALB skips a sentence if the predicted tags disagree about this.)
 
     Args:
         predicted, actual: lists of `ka.data.ConstituencyTree` over the same words.
