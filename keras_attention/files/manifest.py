@@ -8,6 +8,7 @@ from keras_attention.files.io import UNFINISHED, check_plain, lock_folder, write
 
 MANIFEST = "manifest.json"
 PREPROCESSING = "preprocessing"  # key of a preprocessor's config
+ORDER = ("task", PREPROCESSING, "", "files")  # of the entries in a manifest, "" for all others
 
 
 def read_manifest(folder, required=False):
@@ -38,6 +39,8 @@ def read_manifest(folder, required=False):
 def change_manifest(folder, function, before=None):
     """Replace the content of the manifest by `function(content)`, while the folder is locked.
 
+    The task and the preprocessing stand first in the file, and the long entry `"files"` last.
+
     Args:
         folder: str or path of the model's folder.
         function: function from the old content to the new content, both dicts.
@@ -48,7 +51,9 @@ def change_manifest(folder, function, before=None):
     with lock_folder(folder) as locked:
         for leftover in folder.glob(f".{MANIFEST}.*{UNFINISHED}") if locked else ():
             leftover.unlink()  # from a killed process
-        write_json(folder / MANIFEST, function(read_manifest(folder)), before)
+        content = function(read_manifest(folder))
+        names = sorted(content, key=lambda name: ORDER.index(name if name in ORDER else ""))
+        write_json(folder / MANIFEST, {name: content[name] for name in names}, before)
 
 
 def record_files(folder, *names, **content):

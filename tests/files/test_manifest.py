@@ -109,6 +109,14 @@ def test_files_are_recorded_with_their_digests(tmp_path):
     assert set(manifest.read_manifest(tmp_path / "model")["files"]) == {"saved"}
 
 
+def test_the_task_stands_first_and_the_files_last(tmp_path):
+    (tmp_path / "words.txt").write_text("a\n")
+    manifest.record_files(tmp_path, "words.txt", labels=["A"], example="b")
+    manifest.record_files(tmp_path, preprocessing={}, task="tagger")
+    names = list(manifest.read_manifest(tmp_path))
+    assert names == ["task", "preprocessing", "labels", "example", "files"]
+
+
 def test_check_unchanged_refuses_modified_files(tmp_path):
     folder = tmp_path / "model"
     make_folder(folder)
