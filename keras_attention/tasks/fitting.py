@@ -51,6 +51,8 @@ def fit_task(task, data, dev, numbers, *, backup_dir, callbacks, verbose):
         options = {"backup": backup_dir is not None, "callbacks": callbacks, "verbose": verbose}
         (score, epoch), history = train_model(job, recipe, folder, **options)
         folder.discard()
+    if verbose:
+        print(f"Kept the weights of epoch {epoch} of {len(history)}: {job.monitor} {score:.4f}.")
     if verbose and (advice := advise(job, recipe, history)):
         LOG.warning(advice)
     task.forget_runner()

@@ -309,8 +309,8 @@ class Task(TaskInterface):
             backup_dir: folder to save the training state in after each epoch. After an interruption
                 the same call resumes from this state. None deletes the state when the call ends.
             callbacks: list of Keras callbacks.
-            verbose: as in `keras.Model.fit`. Unless it is 0 or False, advice and notes about
-                skipped examples are logged as warnings.
+            verbose: as in `keras.Model.fit`. Unless it is 0 or False, the number of the best epoch
+                is printed, and advice and notes about skipped examples are logged as warnings.
             **options: other hyperparameters of training, such as `seed`, `weight_decay` and
                 `label_smoothing`.
 

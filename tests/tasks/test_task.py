@@ -158,6 +158,9 @@ def test_new_labels_get_a_new_last_layer_with_a_log_message(preset, capsys, capl
     out = capsys.readouterr().out
     assert caplog.messages[0].startswith("the last layer is new, for 2 labels instead of 4: the m")
     assert "Epoch 3/3" in out and "val_entity_f1:" in out
+    (line,) = [line for line in out.splitlines() if line.startswith("Kept the weights")]
+    best, score = task.scores["best_epoch"], task.scores["dev"]["entity_f1"]
+    assert line == f"Kept the weights of epoch {best} of 3: entity_f1 {score:.4f}."
     assert task.preprocessor.labels.names == ("O", "B-thing")
     assert task.metadata["labels"] == ["O", "B-thing"]
     (results,) = task.predict(["the cat saw a tree ."], group_entities=True)
