@@ -13,10 +13,10 @@ from keras_attention.core import checks, scope
 class FaissMemory(scope.Scope):
     """Stores the memory of `MemorizingAttention` in faiss indexes (Wu et al., 2022, section 3.3).
 
-    It is a context manager. Inside it, each `MemorizingAttention` layer searches and extends one
-    index for each row of the batch and each key head. With the exact index `"Flat"`, outputs equal
-    the outputs with a memory inside the model, unless keys tie. With other indexes, outputs are
-    approximate. Gradients flow to the queries, but not to the memory.
+    The class is a context manager. Inside the `with` block, each `MemorizingAttention` layer
+    searches and extends one index for each row of the batch and each key head. With the exact index
+    `"Flat"`, outputs equal the outputs with a memory inside the model, unless keys tie. With other
+    indexes, outputs are approximate. Gradients flow to the queries, but not to the memory.
 
     Keys tie, for example, if a first layer without positions reads the same token several times.
     A query then attends to exactly `num_neighbors` keys here. With a memory inside the model, it

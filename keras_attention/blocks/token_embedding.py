@@ -216,7 +216,7 @@ def check_padding(name, ids, padding_id, padding):
     """Raise an error if ids (B, T) violate the `padding` of a `TokenEmbedding`.
 
     Traced ids have no values, so they are not checked. `name` is the name of the layer, and
-    `padding_id` and `padding` are its settings.
+    `padding_id` and `padding` are the settings of the layer.
     """
     values = None if None in (padding, padding_id) else to_numpy_or_none(ids)
     if values is None or values.ndim != 2:

@@ -195,7 +195,7 @@ def find_readers(tensor):
 
 
 def list_call_arguments(layer):
-    """Return the names of the arguments of a layer's `call`."""
+    """Return a tuple with the names of the arguments of a layer's `call`."""
     return tuple(layer._call_signature.parameters)
 
 

@@ -33,6 +33,7 @@ def find_obstacle(lengths, equation, visibility):
 def find_advantage(lengths, visibility):
     """Return the reason (str) why ring attention is the best choice for a call, or None.
 
+    Ring attention is the best choice if the active distribution splits the sequence among devices.
     `lengths` and `visibility` are not used. Every kernel has this function, with the same
     arguments.
     """

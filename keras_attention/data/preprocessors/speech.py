@@ -151,8 +151,9 @@ class SpeechPreprocessor(SoundReader):
     def build(cls, texts, sampling_rate=None, num_features=None, *, tokens="characters"):
         """Make a preprocessor whose vocabulary is collected from a list of transcripts, `texts`.
 
-        The vocabulary is sorted by code points. `tokens` is its unit, `"characters"` or `"words"`
-        (the parts between spaces). `sampling_rate` and `num_features` are as in the constructor.
+        The vocabulary is sorted by code points. `tokens` is the unit of the vocabulary,
+        `"characters"` or `"words"` (the parts between spaces). `sampling_rate` and `num_features`
+        are as in the constructor.
         """
         if tokens not in ("characters", "words"):
             raise ValueError(f"tokens={tokens!r}: expected 'characters' or 'words'.")
