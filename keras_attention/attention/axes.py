@@ -13,7 +13,8 @@ def resolve_axes(attention_axes, rank):
     """Return the axes to attend over, of `rank` axes, as a sorted tuple of positive ints.
 
     `attention_axes` is a list of ints, negative ones counted from the end. None means all axes but
-    the batch and the features.
+    the batch and the features. Raise a ValueError if an axis is the batch or the features, or does
+    not exist.
     """
     if attention_axes is None:
         return tuple(range(1, rank - 1))

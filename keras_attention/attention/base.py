@@ -298,7 +298,7 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
         return Equation(self.score, self.normalizer, self.position, dropout=change)
 
     def drop_weights(self, weights):
-        """Drop random attention weights (B, N, T, S). Only called in training."""
+        """Return attention weights (B, N, T, S) with some set to 0 at random, in training."""
         drop = self._dropout_layer
         return weights if drop is None else drop(weights, training=True)
 

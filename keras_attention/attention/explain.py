@@ -35,6 +35,9 @@ def explain(
         A `Choice` with the name of the kernel and the reason. The same function chooses the kernel
         in a call.
 
+    Raises:
+        ValueError: `layer` is not an attention layer of this package.
+
     ```python
     import keras_attention as ka
 

@@ -71,6 +71,9 @@ class FaissMemory(scope.Scope):
         Returns:
             The output (B, T, N, Hv), and a float32 tensor (B, 1, 1, 1) that is 1.0 for rows whose
             memory had tokens, and 0.0 for others.
+
+        Raises:
+            ValueError: the score of the layer is not a dot product.
         """
         if layer.score.fold is None:
             raise ValueError(

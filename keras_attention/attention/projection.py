@@ -192,6 +192,9 @@ class ProjectionOwner(keras.layers.Layer):
             lora_alpha: float. The product is multiplied by lora_alpha / rank. None means `rank`.
             a_initializer: initializer of the first matrix.
             b_initializer: initializer of the second matrix.
+
+        Raises:
+            ValueError: the layer is not built, or has no projection of a name in `targets`.
         """
         if not self.built:
             raise ValueError(f"{self.name} has no weights yet. Call it once before enable_lora.")

@@ -188,7 +188,10 @@ class SegmentRecurrence(keras.layers.Layer):
         }
 
     def reset_state(self):
-        """Clear the memory that a layer with `batch_size` stores. Call it before new text."""
+        """Clear the memory that a layer with `batch_size` stores. Call it before new text.
+
+        Raise a ValueError if the layer has no `batch_size`.
+        """
         if self.batch_size is None:
             raise ValueError(
                 f"{self.name} stores no memory. Begin with initial_memory(batch_size), or make the "

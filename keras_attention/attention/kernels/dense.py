@@ -121,7 +121,7 @@ def matmul_by_group(left, right):
 def add_position_values(output, values):
     """Add `values`, the term of a position encoding, to `output`. None adds nothing.
 
-    Both are (B, T, N, Hv).
+    Both are (B, T, N, Hv). Raise a ValueError if their last axes differ.
     """
     if values is None:
         return output

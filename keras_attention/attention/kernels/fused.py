@@ -170,7 +170,7 @@ class VisibleKeys:
         return dataclasses.replace(self, query_lengths=None, key_lengths=None)
 
     def hide_empty_rows(self, output):
-        """Set `output` (B, T, N, Hv) to zero for padding and for queries that see no key."""
+        """Return `output` (B, T, N, Hv) with zeros for padding and for queries that see no key."""
         if self.seen is not None:
             seen = ops.cast(ops.transpose(self.seen, (0, 2, 1, 3)), output.dtype)
             output = ops.multiply(output, seen)

@@ -23,7 +23,10 @@ class Choice:
 
 
 def get_kernel(name):
-    """Return the module that computes attention with the kernel called `name`, like "dense"."""
+    """Return the module that computes attention with the kernel called `name`, like "dense".
+
+    Raise a ValueError if the name is unknown.
+    """
     if name not in NAMES:
         raise ValueError(
             f"Unknown kernel {name!r}. Known: {', '.join(NAMES)}, or None for an automatic choice."
