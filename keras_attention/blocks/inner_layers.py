@@ -63,7 +63,7 @@ def find_mask(inputs, mask):
 
 
 def call_attention(attention, query, training, value=None, optional=(), **arguments):
-    """Call `attention` on `query` and `value`, with all `arguments` that are not None.
+    """Call `attention` on `query` and `value`, and return its output.
 
     Args:
         attention: an attention layer, called as `attention(query, value)`.
@@ -73,7 +73,8 @@ def call_attention(attention, query, training, value=None, optional=(), **argume
             mask and positions.
         optional: names of arguments that are left out if the layer's `call` does not have them.
             `query_mask` always is.
-        arguments: other arguments of the layer's `call`, such as `query_mask`.
+        arguments: other arguments of the layer's `call`, such as `query_mask`. Values of None are
+            not passed.
 
     Raises:
         ValueError: the layer's `call` does not have an argument that is not optional.
@@ -98,7 +99,7 @@ def call_attention(attention, query, training, value=None, optional=(), **argume
 
 
 def call_with_mask(layer, x, mask, training):
-    """Call `layer` on `x`, with the padding mask if the layer's `call` has an argument `mask`.
+    """Call `layer` on `x`, with `mask` if `call` has this argument, and return the output.
 
     `mask` is bool (B, T) or None. `training` is passed if the layer has this argument.
     """

@@ -10,7 +10,7 @@ from keras_attention.core.recompute import recompute
 
 
 def rematerializes(call):
-    """Decorate the `call` of a layer so that training recomputes activations for the gradients.
+    """Decorator of the `call` of a layer: training recomputes activations for the gradients.
 
     Activations are recomputed if the attribute `remat` of the layer is True. Training then needs
     less memory and more time. Inference, generation with a cache, recorded attention and exports

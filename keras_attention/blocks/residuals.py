@@ -398,7 +398,7 @@ def get(identifier):
     """Return the residual that the argument `norm` of a block describes.
 
     `identifier` is a `Residual` (returned unchanged), a name in `NAMES`, such as "pre", or a
-    config.
+    config. Raise a ValueError if `identifier` is None or an unknown name.
     """
     if identifier is None:
         raise ValueError(f"norm=None: expected one of {', '.join(NAMES)}, or a Residual.")
