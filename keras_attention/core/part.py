@@ -97,6 +97,9 @@ def get(identifier, *, names, family, base, dtype=None):
         family: str, what to call such a part in messages, for example `"score"`.
         base: the base class of the family.
         dtype: dtype policy for parts with weights, if `identifier` is a name.
+
+    Raises:
+        ValueError: `identifier` is an unknown name, or not a part of this family.
     """
     if identifier is None or isinstance(identifier, base):
         return identifier
