@@ -61,6 +61,9 @@ def batches(
         drop_remainder: bool, whether to drop batches smaller than `batch_size`. Keras's own
             distribution API needs this, without `max_tokens`, if several processes train.
 
+    Raises:
+        ValueError: `examples` is empty.
+
     ```python
     import keras_attention as ka
 

@@ -173,6 +173,9 @@ def pad_rows(rows, padding=0, length=None, *, least=0, shape=(), dtype="int32"):
         least: int, the minimum T if `length` is None.
         shape: tuple, the shape of one entry of a row, or () for numbers.
         dtype: str, the dtype of the result.
+
+    Raises:
+        ValueError: a row is longer than `length`.
     """
     longest = max(map(len, rows), default=0)
     if length is not None and longest > length:

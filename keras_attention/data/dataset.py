@@ -52,7 +52,7 @@ class DataSet(typing.Generic[Example]):
 
         If `dev` is empty, a random share `dev_fraction` of `train`, chosen by the int `seed`, is
         moved to it. `test` is a list of examples, like `train` and `dev`. `record` are the
-        remaining fields, such as `labels`.
+        remaining fields, such as `labels`. Raise a ValueError if all three lists are empty.
         """
         if not (train or dev or test):
             raise ValueError(f"No {kind.__name__} given: pass train, dev or test.")

@@ -85,7 +85,7 @@ def gather_batches(tf, indices, gather):
 
 
 def set_rows(tf, batch, size):
-    """Set the static size of the first axis of the tensors in `batch`.
+    """Return `batch`, with a static size of the first axis of its tensors.
 
     `size` is an int, or None to leave the size dynamic. `tf` is the module tensorflow, and `batch`
     a tensor, or nested dicts of tensors.

@@ -76,7 +76,8 @@ def hold_out(size, fraction, seed):
     """Choose a random share of `size` examples, for a development split.
 
     Return (indices of the other examples, indices of the chosen ones), both ascending. At least one
-    example is chosen unless `fraction` is 0. The same seed returns the same split.
+    example is chosen unless `fraction` is 0. The same seed returns the same split. Raise a
+    ValueError if `fraction` is not from 0 to below 1, or `size` is less than 2.
     """
     if not 0 <= fraction < 1:
         raise ValueError(f"dev_fraction={fraction}: expected a number from 0 to below 1.")

@@ -71,7 +71,7 @@ def select_forms(locales):
     """Return a dict from each of `locales` to its date formats, without ambiguous formats.
 
     A format is ambiguous if one of its dates can be read as another date in a format of any of the
-    `locales`.
+    `locales`. Raise a ValueError if `locales` is empty, or all formats of a locale are ambiguous.
     """
     if not locales:
         raise ValueError("locales is empty: expected names of CLDR, such as ('de', 'en_GB').")
@@ -151,7 +151,10 @@ class DateForm(typing.NamedTuple):
 
 
 def date_forms(locale):
-    """Return a list with the different `DateForm`s of a locale: full, long, medium and short."""
+    """Return a list with the different `DateForm`s of a locale: full, long, medium and short.
+
+    Raise a ValueError if CLDR does not have the locale.
+    """
     babel = import_babel("dates")
     try:
         patterns = babel.Locale.parse(locale).date_formats

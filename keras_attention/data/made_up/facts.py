@@ -42,6 +42,9 @@ def facts(part, size, seed=0, *, unanswerable=0.2):
         seed: int. The same seed returns the same questions.
         unanswerable: float, the share of questions that their context does not answer.
 
+    Raises:
+        ValueError: `part` is not one of the three names.
+
     ```python
     import keras_attention as ka
 

@@ -51,6 +51,9 @@ def connected_digits(
         seed: int, the random seed for all choices.
         data_dir: path of the folder with TFDS's data. None uses TFDS's default.
 
+    Raises:
+        ValueError: a speaker is unknown, or an argument is out of its range.
+
     Example (downloads the data):
 
         seen = ka.data.connected_digits(speakers=["george", "jackson", "nicolas", "theo"])

@@ -27,6 +27,9 @@ def detection_augmentation(flip=True, vertical_flip=False, crop=0.3, brightness=
         H, W, C) from 0 to 1. Labels are a dict as in `DetectionPreprocessor.columns`. The seed is
         int32 (2,).
 
+    Raises:
+        ValueError: `crop`, `brightness` or `contrast` is not from 0 to below 1.
+
     ```python
     import numpy as np
     import keras_attention as ka

@@ -12,7 +12,7 @@ _PLACE = re.compile(r"<(\d{1,6})>")
 
 
 def describe_objects(example, bins=BINS, *, seed=None):
-    """Write the objects in an image as text, `"<top> <left> <bottom> <right> class"` for each.
+    """Return the objects in an image as text, `"<top> <left> <bottom> <right> class"` for each.
 
     A model can then detect objects by generating text (Chen et al., 2022, *Pix2Seq*, section 2.1).
     Each coordinate is divided by the image height or width, and rounded to an int below `bins`.

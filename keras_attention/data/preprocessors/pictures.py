@@ -41,8 +41,9 @@ class PictureOwner:
     def read(self, picture):
         """Convert one image to a model input, and return (input, original (height, width)).
 
-        `picture` is a path, the bytes of a file, or an array (H, W, C), uint8 or floats from 0 to
-        1. The input is float32 from 0 to 1.
+        `picture` is a path, the bytes of a file, or an array (H, W, C) of uint8, or of floats from
+        0 to 1. The input is float32 from 0 to 1. Raise a ValueError if the file is missing, or if
+        the array has another shape.
         """
         mode = "grayscale" if self.channels == 1 else "rgb"
         if isinstance(picture, str | pathlib.Path):

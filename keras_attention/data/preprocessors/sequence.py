@@ -114,7 +114,8 @@ class SequencePreprocessor(TextWriter):
     def source_ids(self, texts):
         """Return a list with the int32 ids (S,) of each source in `texts`.
 
-        The prefix and special tokens are added.
+        The prefix and special tokens are added. Raise a ValueError if the preprocessor has no
+        `source`.
         """
         if self.source is None:
             raise ValueError(

@@ -153,7 +153,7 @@ class SpeechPreprocessor(SoundReader):
 
         The vocabulary is sorted by code points. `tokens` is the unit of the vocabulary,
         `"characters"` or `"words"` (the parts between spaces). `sampling_rate` and `num_features`
-        are as in the constructor.
+        are as in the constructor. Raise a ValueError if the transcripts are empty.
         """
         if tokens not in ("characters", "words"):
             raise ValueError(f"tokens={tokens!r}: expected 'characters' or 'words'.")

@@ -79,7 +79,8 @@ class SpeechPrompt:
         """Return the prompt for a language and a task, a tuple of token ids.
 
         `language` is the code or English name of the spoken language. `task` is `"transcribe"`, or
-        `"translate"` into English. None uses the default.
+        `"translate"` into English. None uses the default. Raise a ValueError if the model does not
+        have the language or the task.
         """
         language = self._find_language(language or self.language)
         task = task or self.task

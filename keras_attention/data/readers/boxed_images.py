@@ -64,6 +64,10 @@ class BoxedImage(typing.NamedTuple):
             seed: int, for the random choice of these examples.
             notes: tuple of str, remarks about the data for a model card.
 
+        Raises:
+            ValueError: a box is damaged, an object has a label that is not in `labels`, or no image
+                has an object.
+
         ```python
         import numpy as np
         import keras_attention as ka
@@ -105,7 +109,7 @@ def check_boxes(example, bounding_box_format=FORMAT):
     Return (new `BoxedImage`, number of boxes without area). `bounding_box_format` is Keras's name
     for the meaning of the four numbers of a box, such as `"xyxy"`. In the result, boxes are
     converted from `bounding_box_format` to pixels and clipped to the image. Boxes without area are
-    left out.
+    left out. Raise a ValueError if the size of the image is unknown, or a box is damaged.
     """
     name = "An image" if example.name is None else f"The image {example.name}"
     size = example.size

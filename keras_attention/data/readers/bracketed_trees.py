@@ -41,7 +41,8 @@ class ConstituencyTree(typing.NamedTuple):
 
         If `dev` is empty, a random share `dev_fraction` of `train`, chosen by the int `seed`, is
         moved to it. The labels are the sorted labels of constituents, such as `"(NP"`, followed by
-        the sorted tags of words.
+        the sorted tags of words. Raise a ValueError if a tree is only a tagged word, or not a
+        `ConstituencyTree`.
         """
         train, dev, test = parts = [list(part) for part in (train, dev, test)]
         names = set()

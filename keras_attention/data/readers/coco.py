@@ -251,6 +251,9 @@ def list_coco_results(objects, image_ids, category_ids):
         image_ids: list with the id of each image. After `from_coco`, this is `BoxedImage.name`.
         category_ids: dict from label to id, or the path of an annotation file with `categories`.
 
+    Raises:
+        ValueError: a label has no category.
+
     ```python
     import keras_attention as ka
 

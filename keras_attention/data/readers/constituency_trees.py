@@ -77,7 +77,8 @@ def count_spare_constituents(tree):
 def encode_tree(tree, labels):
     """Convert a tree to int32 ids for training the parser, with a begin id and an end id.
 
-    `labels` are the `Labels` of `ConstituencyTree.collect`.
+    `labels` are the `Labels` of `ConstituencyTree.collect`. Raise a ValueError if the tree has a
+    label that is not in `labels`.
     """
     ids = {name: FIRST_LABEL + i for i, name in enumerate(labels.names)} | {")": CLOSE}
     names = linearize_tree(tree)

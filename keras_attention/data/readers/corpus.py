@@ -200,6 +200,9 @@ def contiguous_segments(tokens, batch_size, segment_length):
         Two int32 arrays (batches · B, T): the tokens, and the token that follows each of them. Pass
         them to `fit(tokens, following, batch_size=B, shuffle=False)`.
 
+    Raises:
+        ValueError: the text does not fill one segment in each of the B streams.
+
     ```python
     import numpy as np
     import keras_attention as ka

@@ -155,6 +155,9 @@ def from_tfds_trees(name, *, splits=None, dev_fraction=0.1, seed=0, data_dir=Non
         seed: int, for the random choice of these examples.
         data_dir: path of the folder with TFDS's data. None uses TFDS's default.
 
+    Raises:
+        ValueError: the dataset does not have these features.
+
     Example (downloads the data):
 
         trees = ka.data.from_tfds_trees("universal_dependencies/en_ewt")

@@ -57,6 +57,9 @@ class ImageSplit:
             seed: int, for the random choice of these images.
             notes: tuple of str, remarks about the data for a model card.
 
+        Raises:
+            ValueError: all three splits are None.
+
         ```python
         import numpy as np
         import keras_attention as ka

@@ -26,7 +26,7 @@ class MultiLabelText(typing.NamedTuple):
 
         If `dev` is empty, a random share `dev_fraction` of `train`, chosen by the int `seed`, is
         moved to it. `labels` are the names of the labels in the order of their ids. None sorts the
-        labels in all splits.
+        labels in all splits. Raise a ValueError if no text has a label, and `labels` is None.
         """
         train, dev, test = parts = [[_check(*one) for one in part] for part in (train, dev, test)]
         if labels is None:

@@ -106,7 +106,10 @@ def _list_files(path, folder, problems):
 
 
 def read_voc(path):
-    """Read one XML file of Pascal VOC, and return a `BoxedImage`."""
+    """Read one XML file of Pascal VOC, and return a `BoxedImage`.
+
+    Raise a ValueError if the file is not valid XML, or an object in it is incomplete.
+    """
     path = pathlib.Path(path)
     content = read_bytes(path)
     if b"<!ENTITY" in content:

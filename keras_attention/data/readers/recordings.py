@@ -37,7 +37,8 @@ class Recording(typing.NamedTuple):
 
         If `dev` is empty, a random share `dev_fraction` of `train`, chosen by the int `seed`, is
         moved to it. `sampling_rate` is the rate of all recordings in Hz, or None for features.
-        `notes` is a tuple of str, remarks about the data for a model card.
+        `notes` is a tuple of str, remarks about the data for a model card. Raise a ValueError if a
+        sound contains NaN, or the sounds have different kinds of shapes.
         """
         train, dev, test = map(list, (train, dev, test))
         for recording in (*train, *dev, *test):

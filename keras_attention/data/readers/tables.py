@@ -20,7 +20,8 @@ def read_lines(path, encoding="utf-8"):
     """Yield (line number, line) for each line of a text file, gzipped or not.
 
     Numbers start at 1. Lines are without their line ends. `encoding` is the name of the encoding in
-    Python. The byte order mark of UTF-8 is removed.
+    Python. The byte order mark of UTF-8 is removed. Raise a ValueError if the file cannot be
+    decoded or decompressed.
     """
     codec = _find_codec(encoding)
     content = read_bytes(path)

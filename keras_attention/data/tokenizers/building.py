@@ -19,6 +19,9 @@ def build_tokenizer(kind, texts, vocabulary_size=None, *, mask_token=False):
         vocabulary_size: int, the number of subwords, or the maximum number of words. Ignored for
             characters.
         mask_token: bool, whether to reserve an id for `[MASK]`. `"words"` do not support it.
+
+    Raises:
+        ValueError: `kind` is not one of the three names.
     """
     if kind == "subwords":
         return Subwords.build(texts, vocabulary_size, mask_token=mask_token, shrink=True)

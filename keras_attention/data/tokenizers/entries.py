@@ -122,7 +122,10 @@ class Entries(OwnTokenizer):
 
     @classmethod
     def load(cls, path):
-        """Load a tokenizer from the file `path`, which `save` wrote."""
+        """Load a tokenizer from the file `path`, which `save` wrote.
+
+        Raise a ValueError if the file is damaged.
+        """
         entries = read_json(path)
         if not isinstance(entries, list):
             raise ValueError(f"{path} is not a list of {cls.__name__.lower()}.")

@@ -168,7 +168,8 @@ class PretrainedTokenizer:
     def stack(self, rows, length=None):
         """Stack `rows`, lists of ids, into an int32 array (B, T), with padding at the end.
 
-        `length` is T, or None for the length of the longest list.
+        `length` is T, or None for the length of the longest list. Raise a ValueError if rows differ
+        in length and the model has no padding id.
         """
         lengths = {len(row) for row in rows} | ({length} if length else set())
         if self.padding_id is None and len(lengths) > 1:
@@ -222,6 +223,7 @@ class PretrainedTokenizer:
         """Return (ids, spans) of `text`, one str, without special tokens.
 
         The spans are int (n, 2), the start and end of each token in the string, without spaces.
+        Raise a ValueError if this kind of tokenizer does not compute spans.
         """
         if not hasattr(self.engine, "encode_spans"):
             raise ValueError(f"A tokenizer of kind {self.kind} has no positions of its tokens.")

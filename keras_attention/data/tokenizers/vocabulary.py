@@ -261,7 +261,10 @@ class Labels:
 
     @classmethod
     def load(cls, path):
-        """Load labels from the file `path`, which `save` wrote."""
+        """Load labels from the file `path`, which `save` wrote.
+
+        Raise a ValueError if the file is empty.
+        """
         entries = read_entries(path)
         if not entries:
             raise ValueError(f"{path} is empty: expected a label on each line.")
