@@ -90,6 +90,9 @@ class LiteRTGenerator:
             temperature: float. 0 chooses the most probable token, larger values sample.
             top_k: int, samples from the k most probable tokens. None samples from all of them.
             seed: int, the seed for sampling. None is a new seed in every call.
+
+        Raises:
+            ValueError: a number is out of its range.
         """
         random = np.random.default_rng(seed)
         limit = self._limit(max_new_tokens)
@@ -141,6 +144,9 @@ class LiteRTGenerator:
         Returns:
             A dict: `generated_ids` int32 (B, R, N), the best result first, with padding after the
             end, and `scores` float32 (B, R), which are -inf for results that do not exist.
+
+        Raises:
+            ValueError: a number is out of its range.
         """
         limit = self._limit(max_new_tokens)
         if limit < 1 or not 1 <= num_return_sequences <= width or length_penalty < 0:
@@ -187,6 +193,9 @@ class LiteRTGenerator:
         Returns:
             A dict: `generated_ids` int32 (B, N), for N new tokens. For `"beam"`, `generated_ids`
                 (B, R, N), the best of R results first, and `scores` float32 (B, R).
+
+        Raises:
+            ValueError: the file does not have the signature.
         """
         if signature not in self.run:
             raise ValueError(f"The file has no {signature!r}. It has {', '.join(self.run)}.")
