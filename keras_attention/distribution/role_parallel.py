@@ -108,8 +108,9 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
         """Return a `tf.data.Dataset` whose batches have only the rows that this process needs.
 
         Its elements are pairs for `lay_out_batch`: the rows of this process, and the number of rows
-        of the whole batch. With a single process, or if `auto_shard_dataset` is False, `dataset`
-        is returned unchanged.
+        of the whole batch. With a single process, or if `auto_shard_dataset` is False, `dataset` is
+        returned unchanged. Raise a ValueError if there are several processes, and `dataset` is not
+        a `tf.data.Dataset`.
         """
         if not self._reads_shares:
             return dataset
