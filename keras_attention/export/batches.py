@@ -116,7 +116,7 @@ def check_finite(all_batches, argument):
 
 
 def fit_batch(batch, endpoint, rows=None, halve=False):
-    """Change the number of rows and the sequence lengths of a batch to fit an endpoint.
+    """Return a batch with the number of rows and the sequence lengths changed for an endpoint.
 
     Args:
         batch: dict of arrays.

@@ -74,7 +74,8 @@ class GraphEditor:
     def emit_and_reshape(self, operator, shape):
         """Emit an operator whose output gets the new shape `shape`, and a RESHAPE to the old shape.
 
-        Later operators read the reshaped tensor, so they need not change.
+        `operator` is the operator, and `shape` a tuple of int. Later operators read the reshaped
+        tensor, so they need not change.
         """
         y = int(operator.outputs[0])
         if self.get_shape(y) == tuple(shape):
