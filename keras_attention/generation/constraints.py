@@ -295,7 +295,8 @@ def get(identifier):
     """Return the `Constraint` that `identifier` describes.
 
     `identifier` is a constraint, its config, or a function for `Rule`. The function maps a
-    `TokenHistory` to bool (B, vocabulary_size), True for each id that may come next.
+    `TokenHistory` to bool (B, vocabulary_size), True for each id that may come next. Anything else
+    raises a ValueError.
     """
     if isinstance(identifier, type):
         raise ValueError(f"constraints={identifier!r} is a class. Pass an instance of it.")

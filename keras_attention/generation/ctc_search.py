@@ -53,6 +53,9 @@ def search_ctc_prefixes(
         log-probability of the labels, plus the terms of the language model and the bonus. With
         `words` the list can be shorter or empty, because only complete words are results.
 
+    Raises:
+        ValueError: `logits` is not of shape (T, V), or an argument is out of its range.
+
     ```python
     import numpy as np
     import keras_attention as ka

@@ -96,7 +96,10 @@ class Repetition(Penalty):
 
 
 def get(identifier):
-    """Return the `Penalty` that `identifier`, a penalty or its config, describes."""
+    """Return the `Penalty` that `identifier`, a penalty or its config, describes.
+
+    Anything else raises a ValueError.
+    """
     if not isinstance(identifier, Penalty | dict):
         raise ValueError(f"penalties={identifier!r}: expected a Penalty, or its config.")
     return part.get(identifier, names={}, family="penalty", base=Penalty)

@@ -24,9 +24,9 @@ DRAFT, ACCEPT, AGAIN = 0, 1, 2  # the three random numbers of a token
 
 
 def generate_with_draft(inputs):
-    """Check the draft model of a `GenerationInputs`, and run `generate_tokens` compiled.
+    """Check the draft model, run `generate_tokens` compiled, and return its result.
 
-    `inputs` has the checked arguments of `generate`, with the draft model.
+    `inputs` is a `GenerationInputs`, the checked arguments of `generate`, with the draft model.
     """
     check_draft(inputs)
     decoder, draft, config = inputs.decoder, inputs.draft, inputs.config

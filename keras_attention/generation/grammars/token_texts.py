@@ -46,7 +46,10 @@ class TokenTexts(Part):
 
     @classmethod
     def of(cls, tokens):
-        """Return the `TokenTexts` for `tokens`: a tokenizer, a list of texts, or a `TokenTexts`."""
+        """Return the `TokenTexts` for `tokens`: a tokenizer, a list of texts, or a `TokenTexts`.
+
+        Anything else raises a ValueError.
+        """
         if isinstance(tokens, cls):
             return tokens
         if hasattr(tokens, "token_texts"):

@@ -12,6 +12,8 @@ NAMES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
 def get(identifier):
     """Return the `Sampler` that `identifier`, a sampler, its name or its config, describes.
 
+    Raise a ValueError if `identifier` is None or an unknown name.
+
     ```python
     import keras_attention as ka
 
