@@ -24,7 +24,8 @@ def format_text(cells):
 def save_picture(cells, path, title):
     """Plot `cells`, a bool array (T, S), True = visible, with query 0 at the top, and save it.
 
-    `path` is the path of an image file, and `title` a str above the figure.
+    `path` is the path of an image file, and `title` a str above the figure. Raise an ImportError if
+    matplotlib is not installed.
     """
     try:
         from matplotlib.figure import Figure
