@@ -76,6 +76,9 @@ def sizes(builder):
         a default, such as the vocabulary size: `builder(vocabulary_size, **arguments)`. Every call
         makes new layers for the arguments that are layers.
 
+    Raises:
+        ValueError: the name is unknown.
+
     ```python
     import keras_attention as ka
 

@@ -132,6 +132,9 @@ def encoder_decoder(
     Returns:
         A functional `keras.Model`, with the inputs and outputs of `seq2seq_transformer`.
 
+    Raises:
+        ValueError: `structure` is not one of the three names.
+
     ```python
     import numpy as np
     import keras_attention as ka

@@ -115,6 +115,10 @@ def vision_transformer(
         A functional `keras.Model`. Input `"images"` float32 (B, height, width, num_channels), by
         convention from 0 to 1. Output: logits (B, num_classes), float32.
 
+    Raises:
+        ValueError: `pooling` is None, sizes do not fit together, or an argument has no effect
+            beside an `encoder`.
+
     ```python
     import numpy as np
     import keras_attention as ka
