@@ -72,7 +72,7 @@ class Normalizer:
         return scope.mask_constant() * self.temperature
 
     def prepare(self, scores):
-        """Transform the scores before they are masked. By default they are unchanged."""
+        """Return the scores, transformed before the mask applies. By default they are unchanged."""
         return scores
 
     def normalize(self, scores, allowed):
