@@ -119,6 +119,9 @@ def for_role(position, *roles):
         A position encoding, a `CombinedPositions` if several parts have one of the roles, or None
         if no part has.
 
+    Raises:
+        ValueError: a role is unknown.
+
     ```python
     import keras_attention as ka
 

@@ -21,7 +21,8 @@ def count(positions, x, axis=1):
     """Return `positions` as int32 (T,) or (B, T). None becomes 0, 1, ..., T - 1.
 
     T is the size of `axis` of the tensor `x`. While a model is decoding, None becomes the positions
-    of the new tokens instead.
+    of the new tokens instead. Raise a ValueError if `positions` has another shape, or another
+    number of positions than tokens.
     """
     positions = resolve_positions(positions, x, axis)
     if positions is None:

@@ -90,6 +90,9 @@ def interpolate(table, grid, new_grid, prefix=0, method="bicubic"):
     Returns:
         NumPy (prefix + new rows · new columns, D), in the table's dtype.
 
+    Raises:
+        ValueError: `method` is unknown, or the table does not have the size of `grid` and `prefix`.
+
     ```python
     import numpy as np
     import keras_attention as ka
