@@ -183,7 +183,8 @@ def read_content(path, kind=dict):
 def read_header(path):
     """Return {name: `StoredTensor`} of a safetensors file, without reading the tensors.
 
-    A `StoredTensor` is the place of a tensor in the file `path`.
+    A `StoredTensor` is the place of a tensor in the file `path`. Raise a CheckpointError if the
+    file is damaged.
     """
     size = path.stat().st_size
     with open(path, "rb") as file:

@@ -13,7 +13,10 @@ KINDS = set(DTYPES.values()) - {"bfloat16"}
 
 
 def read_datasets(path):
-    """Return the places of the arrays in an HDF5 file, {path inside the file: `StoredTensor`}."""
+    """Return the places of the arrays in an HDF5 file, {path inside the file: `StoredTensor`}.
+
+    Raise a CheckpointError if the file is damaged.
+    """
     import h5py
 
     try:

@@ -216,7 +216,8 @@ def _build(
 def find_folder(folder, revision=None):
     """Return the pathlib.Path of a checkpoint. If `folder` is the id of a repository, download it.
 
-    `revision` is a branch, tag or commit of the repository. None is the default branch.
+    `revision` is a branch, tag or commit of the repository. None is the default branch. Raise a
+    CheckpointError if there is neither such a folder nor such a repository.
     """
     path = pathlib.Path(folder)
     if path.is_dir():

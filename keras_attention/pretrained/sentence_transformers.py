@@ -17,7 +17,8 @@ def read_pooling(folder):
     """Return a dict with the `"pooling"` of a sentence encoder, and the bool `"unit_length"`.
 
     `"unit_length"` says whether the vectors are scaled to length 1. Without a file `modules.json`
-    in `folder`, the dict is empty.
+    in `folder`, the dict is empty. Raise a CheckpointError if the files name a pooling that is not
+    supported.
     """
     path = folder / MODULES
     if not path.is_file():
