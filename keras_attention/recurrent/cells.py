@@ -26,6 +26,9 @@ def get_cell(identifier, units, num_layers=1):
     Returns:
         A Keras cell, or a `keras.layers.StackedRNNCells` if there are several layers.
 
+    Raises:
+        ValueError: the name is unknown.
+
     ```python
     import keras
     import keras_attention as ka
