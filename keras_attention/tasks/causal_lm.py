@@ -287,6 +287,9 @@ class CausalLM(Task):
 
         Returns:
             The reply, a str.
+
+        Raises:
+            ValueError: the model was not trained on dialogues, or `turns` is empty.
         """
         if not self.converses:
             raise ValueError(

@@ -75,6 +75,10 @@ def open_checkpoint(preset, task_class, options=()):
         task_class: subclass of `Task`, the class of the result.
         options: dict of options for this task, such as `max_length`. `list_options` returns their
             names.
+
+    Raises:
+        ValueError: the class cannot open this kind of checkpoint, or does not have one of the
+            options.
     """
     (builder,) = [name for name in task_class.builders if name in OPENERS] or [None]
     if builder is None:

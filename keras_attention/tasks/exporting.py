@@ -39,6 +39,9 @@ def export_model(
         quantization: str, how weights are stored, such as `"int8_weights"`. None for float32.
         batch_size, sequence_length: int, fixed sizes of the inputs. None accepts any size.
         compatible_with: list of LiteRT runtimes to check, such as `"gpu"` (`ka.export.to_litert`).
+
+    Raises:
+        ValueError: `format` is unknown, or an argument is only for LiteRT.
     """
     if format not in FORMATS:
         raise ValueError(f"format={format!r}: expected one of {', '.join(FORMATS)}.")

@@ -217,7 +217,8 @@ class ImageGenerator(Task):
         """Generate an image for each class name, and return a uint8 array (n, H, W, C).
 
         `labels` are n class names. H, W and C are the height, the width and the channels of an
-        image. `predict` explains the other arguments.
+        image. `predict` explains the other arguments. Raise a ValueError if a label is not a class
+        of the model.
         """
         check_many(labels, "class")
         choice = read_choice(self.temperature, temperature, "levels", top_k=top_k, top_p=top_p)

@@ -264,7 +264,8 @@ class TaskInterface(abc.ABC):
     def record_example(self, example):
         """Run the model on `example`, one raw input, and return a `RecordedExample`.
 
-        The result has the attention weights that `explain` needs.
+        The result has the attention weights that `explain` needs. Raise a ValueError if the task
+        has no explanation.
         """
         raise ValueError(
             f"{type(self).__name__} has no explanation. Use its method attention, which shows the "

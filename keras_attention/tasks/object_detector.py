@@ -216,6 +216,9 @@ class ObjectDetector(Task):
             A list with one list of `FoundObject` for each image, sorted by decreasing score. Each
             query of the model (a learned vector that searches for objects) finds at most one. If
             two queries find the same object, both are returned, without non-maximum suppression.
+
+        Raises:
+            ValueError: `threshold` is not from 0 to 1, or an image cannot be read.
         """
         check_many(inputs, "image", ndim=3)
         if isinstance(threshold, str) or not 0 <= threshold <= 1:

@@ -89,6 +89,7 @@ def find_preset(preset):
     """Find a preset by its path or its name, and return the pathlib.Path of its folder or file.
 
     A preset on a web server is downloaded to a cache, and the SHA-256 of every file is checked.
+    Raise a ValueError if there is no such preset.
     """
     path = pathlib.Path(preset)
     if path.exists():
@@ -175,7 +176,8 @@ def write_index(folder):
     """Write `index.json` to a folder of presets, so that a web server can offer the presets.
 
     The index contains the size and the SHA-256 of every file. Copy the folder to any web server,
-    and set `KERAS_ATTENTION_PRESETS_URL` to its URL.
+    and set `KERAS_ATTENTION_PRESETS_URL` to its URL. Raise a ValueError if the folder contains no
+    presets.
     """
     folder, presets = pathlib.Path(folder), {}
     for path in sorted(folder.iterdir()):

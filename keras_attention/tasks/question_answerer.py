@@ -134,7 +134,7 @@ class QuestionAnswerer(Task):
         return held.train, held.dev
 
     def adapt(self, data_set):
-        """Set `no_answer` to True if the dataset has questions without an answer.
+        """Set `no_answer` to True if the dataset has questions without an answer, and return ().
 
         Raises:
             ValueError: the model was built without a score for "no answer".

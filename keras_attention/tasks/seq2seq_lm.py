@@ -299,6 +299,9 @@ class Seq2SeqLM(WritingTask):
 
         Returns:
             The reply, a str.
+
+        Raises:
+            ValueError: the model was not trained on dialogues, or a turn is empty.
         """
         if not self.converses:
             raise ValueError(

@@ -104,7 +104,7 @@ class SpeechToText(WritingTask):
 
     @property
     def limit(self):
-        """`LengthLimit` for the length of recordings, and in training also of their text."""
+        """Return the `LengthLimit` of recordings and, in training, of their text."""
         most, seconds = f"{self.writing.max_new_tokens} tokens to write", self.preprocessor.seconds
         most = most if seconds is None else f"{seconds:g} seconds or {most}"
         return LengthLimit("recordings", most, self._is_long)

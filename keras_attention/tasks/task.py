@@ -200,6 +200,7 @@ class Task(TaskInterface):
         """Return the Keras model.
 
         If the task runs an exported file, the model is loaded from `model.keras` in its folder.
+        Raise a ValueError if that file does not exist.
         """
         if self._model is None:
             path = self.path.parent / MODEL if self.runs_a_file else self.path
@@ -271,7 +272,7 @@ class Task(TaskInterface):
 
     @property
     def facts(self):
-        """`ka.export.card.Facts`, the facts about the task that its model card states."""
+        """Return `ka.export.card.Facts`, the facts about the task for the model card."""
         sizes = self.builder, type(self).__name__, self.model.count_params(), self.example
         return card.Facts(*sizes, self.takes_context, self.converses)
 

@@ -242,6 +242,9 @@ class TextEmbedder(TextTask):
 
         Returns:
             A list with a list of `FoundText` for each query, sorted by decreasing score.
+
+        Raises:
+            ValueError: `vectors` does not have the shape for `corpus`.
         """
         name = f"{type(self).__name__}.search"
         check_whole_number(name, "top_k", top_k)
