@@ -65,7 +65,8 @@ class ChunkedLogits(checks.TrainsAnother, keras.Model):
         """Compile like `keras.Model`, with one loss and only metrics that count tokens.
 
         `loss` is a `keras.losses.Loss` of logits that is reduced to one number. `options` are the
-        other arguments of `keras.Model.compile`, except `loss_weights`.
+        other arguments of `keras.Model.compile`, except `loss_weights`. Raise a ValueError if the
+        loss or a metric cannot be computed chunk by chunk.
         """
         if not isinstance(loss, keras.losses.Loss) or loss.reduction in (None, "none"):
             raise ValueError(

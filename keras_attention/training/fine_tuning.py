@@ -130,6 +130,9 @@ def freeze(model, num_blocks=None):
         num_blocks: int, the number of blocks to freeze, starting at the bottom. The embeddings are
             frozen, too. None freezes all blocks, so that only the head is trained.
 
+    Raises:
+        ValueError: the model has fewer than `num_blocks` blocks.
+
     ```python
     import keras_attention as ka
 
@@ -177,6 +180,9 @@ def layer_rates(model, decay):
 
     Returns:
         A list of floats, one factor for each of `model.trainable_variables`, in their order.
+
+    Raises:
+        ValueError: `decay` is not above 0 and at most 1.
     """
     if not 0 < decay <= 1:
         raise ValueError(f"decay={decay!r}: expected a number above 0, at most 1.")

@@ -147,7 +147,8 @@ NAMES = {
 def get_teacher_forcing(identifier):
     """Return the `TeacherForcing` that `identifier` describes.
 
-    `identifier` is a schedule, its name or config, or a float for a constant probability.
+    `identifier` is a schedule, its name or config, or a float for a constant probability. Raise a
+    ValueError if `identifier` is None or an unknown name.
     """
     if isinstance(identifier, int | float) and not isinstance(identifier, bool):
         return ConstantForcing(identifier)

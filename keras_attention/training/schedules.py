@@ -20,6 +20,9 @@ def warmup_cosine(peak, warmup_steps, total_steps, final=0.0):
             epochs.
         final: float, the last learning rate as a fraction of `peak`.
 
+    Raises:
+        ValueError: `total_steps` is not larger than `warmup_steps`.
+
     ```python
     import keras
     import keras_attention as ka

@@ -57,6 +57,9 @@ def score_answers(predictions, answers, *, version="2.0"):
         percent). With version 2.0 and both answerable and unanswerable questions, also
         `"answerable_exact_match"`, `"answerable_f1"` and `"unanswerable_exact_match"`.
 
+    Raises:
+        ValueError: the lists are empty or differ in length, or the version is unknown.
+
     ```python
     import keras_attention as ka
 

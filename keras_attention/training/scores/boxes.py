@@ -26,6 +26,9 @@ def score_boxes(actual, detections, *, labels=None):
         `"map_medium"` and `"map_large"` are for objects of less than 32² pixels, from 32² to 96²,
         and larger, or NaN without such objects. `"by_label"` is a dict from label to (map, map50).
 
+    Raises:
+        ValueError: the lists differ in length, or an object has a label that is not in `labels`.
+
     ```python
     import keras_attention as ka
 

@@ -15,6 +15,9 @@ def score_label_sets(labels, predicted):
         together, and `"sample_f1"` is the mean over examples. An F1 without any true or predicted
         label is 0.
 
+    Raises:
+        ValueError: the two arrays are empty or differ in shape.
+
     ```python
     import keras_attention as ka
 
@@ -66,6 +69,9 @@ def find_label_thresholds(labels, probabilities, shrinkage=0.0):
 
     Returns:
         A float array (L,), the thresholds.
+
+    Raises:
+        ValueError: the two arrays are empty or differ in shape, or `shrinkage` is not from 0 to 1.
 
     ```python
     from keras_attention.training import find_label_thresholds

@@ -27,6 +27,9 @@ def score_retrieval(scores, relevant):
 
         {} without queries.
 
+    Raises:
+        ValueError: a query has no relevant document, or an index is out of range.
+
     ```python
     import keras_attention as ka
 

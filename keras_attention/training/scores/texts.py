@@ -52,6 +52,9 @@ def score_translations(written, targets):
     Returns:
         A dict of `exact_match`, from 0 to 1, and `chrf`, from 0 to 100.
 
+    Raises:
+        ValueError: the lists are empty or differ in length.
+
     ```python
     import keras_attention as ka
 
