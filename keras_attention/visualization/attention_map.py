@@ -101,7 +101,10 @@ def check_tokens(name, tokens, limit):
 
 
 def select_example(weights):
-    """Return weights (T, S), (N, T, S) or (1, N, T, S) as a float32 array (N, T, S)."""
+    """Return weights (T, S), (N, T, S) or (1, N, T, S) as a float32 array (N, T, S).
+
+    Raise a ValueError if the shape is another one, such as a batch of several examples.
+    """
     if not isinstance(weights, np.ndarray):
         weights = ops.convert_to_numpy(weights)
     weights = np.asarray(weights, "float32")
@@ -124,6 +127,9 @@ def select_panels(weights, heads="all"):
     Args:
         weights: array (N, T, S).
         heads: `"all"` for each head and their mean, `"mean"`, or a list of head indices.
+
+    Raises:
+        ValueError: a head does not exist.
     """
     count = len(weights)
     mean = ("mean of heads", weights.mean(axis=0))

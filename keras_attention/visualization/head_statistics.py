@@ -35,6 +35,9 @@ def head_statistics(maps, mask=None):
         - `agreement`: 1 minus the mean Jensen-Shannon divergence between this head and each other
           head of the layer, in bits. 1 means equal weights, 0 no key in common. NaN for one head.
 
+    Raises:
+        ValueError: weights are not of shape (B, N, T, S).
+
     ```python
     import numpy as np
     import keras_attention as ka

@@ -29,6 +29,9 @@ def attention_gallery(
         title: str, the title of the figure, or None.
         path: file to save the figure to, such as `gallery.png`, or None.
 
+    Raises:
+        ValueError: shapes or lengths do not fit together.
+
     ```python
     import numpy as np
     import keras_attention as ka
@@ -76,6 +79,9 @@ def words_map(image, weights, words, *, grid=None, title=None, path=None):
         grid: (rows, columns) of the image's patches. None infers them from the image.
         title: str, the title of the figure, or None.
         path: file to save the figure to, such as `words.png`, or None.
+
+    Raises:
+        ValueError: shapes or lengths do not fit together.
 
     ```python
     import numpy as np
@@ -174,7 +180,10 @@ def draw_heat(axis, image, heat, top):
 
 
 def normalize_image(image):
-    """Return an image as floats from 0 to 1, (H, W), (H, W, 3) or (H, W, 4), for `imshow`."""
+    """Return an image as floats from 0 to 1, (H, W), (H, W, 3) or (H, W, 4), for `imshow`.
+
+    Raise a ValueError if the shape is another one, or values are outside 0 to 1.
+    """
     image = np.asarray(image)
     if image.ndim == 4 and len(image) == 1:
         image = image[0]
@@ -198,7 +207,8 @@ def infer_patch_grid(keys, size):
     """Return the likely (rows, columns) of patches of an image, from the number of attention keys.
 
     The result is the largest grid with the aspect ratio of the image, `size` (height, width), and
-    at most `keys` patches. The rest of the keys are prefix tokens (class token, registers).
+    at most `keys` patches. The rest of the keys are prefix tokens (class token, registers). Raise a
+    ValueError if there is no such grid.
     """
     height, width = size
     divisor = int(np.gcd(height, width))
@@ -217,7 +227,8 @@ def select_patch_weights(matrix, grid, query=None):
 
     `grid` is (rows, columns). Keys before the patches (class token, registers) are ignored. `query`
     is the index of a query, `"mean"` for the mean over all patches, or None for the first token, or
-    the mean if no token comes before the patches.
+    the mean if no token comes before the patches. Raise a ValueError if the grid has more patches
+    than there are keys, or the query does not exist.
     """
     rows, columns = grid
     queries, keys = matrix.shape
