@@ -14,18 +14,20 @@ class CacheSpec:
     """The names, shapes and dtypes of the cache that a model needs to decode with few new tokens.
 
     The layers of the model add their entries while `trace_cache` calls the model symbolically.
+
+    Attributes:
+        length: int, the number of tokens in the traced call. A sequence of another length is the
+            source, such as the encoder's output.
+        entries: dict {(prefix of a layer's names in the cache, short name): `CacheEntry`}.
+        masks: dict {name of a self-attention layer: its mask, such as `Causal()`}.
+        max_lengths: dict {description of a layer: the maximum number of its positions}.
+        refusals: list of str, the reasons why the model cannot decode token by token.
     """
 
-    # The number of tokens in the traced call. A sequence with another length is the source, such as
-    # the encoder's output.
     length: int | None = None
-    # (prefix of a layer's names in the cache, short name) -> `CacheEntry`
     entries: dict = dataclasses.field(default_factory=dict)
-    # name of a self-attention layer -> its mask, such as `Causal()`
     masks: dict = dataclasses.field(default_factory=dict)
-    # description of a layer with a limited number of positions -> this number
     max_lengths: dict = dataclasses.field(default_factory=dict)
-    # reasons why the model cannot decode token by token
     refusals: list = dataclasses.field(default_factory=list)
 
     def clear(self):
