@@ -43,11 +43,18 @@ class CheckpointError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class StoredTensor:
-    """The place of a tensor in a file. `read` returns the array."""
+    """The place of a tensor in a file. `read` returns the array.
+
+    Attributes:
+        path: pathlib.Path of the file.
+        start: int, the offset of the tensor's first byte.
+        dtype: str, a NumPy dtype or "bfloat16".
+        shape: tuple of int.
+    """
 
     path: pathlib.Path
-    start: int  # offset of its first byte
-    dtype: str  # a NumPy dtype or "bfloat16"
+    start: int
+    dtype: str
     shape: tuple
 
     def read(self):

@@ -13,19 +13,32 @@ class GenerationSettings:
     """The default settings for generation of a checkpoint.
 
     `forced_eos_token_id` is left out. It would only replace the last token of truncated output.
+
+    Attributes:
+        end_token_ids: tuple of int. Generation stops at any of these ids.
+        start_token_id: int, the decoder's first token. None for a language model.
+        beam: int, the number of beams. 1 is greedy search.
+        length_penalty: float, the exponent of the length, as in Hugging Face.
+        temperature: float, or None without sampling.
+        forced_bos_token_id: int, the token after `start_token_id`, or None.
+        suppress_tokens: tuple of int, ids that are never generated.
+        begin_suppress_tokens: tuple of int, ids that are never generated first.
+        min_length: int, the minimum length, with the tokens that start the decoder.
+        min_new_tokens: int, the minimum number of new tokens.
+        no_repeat_ngram_size: int, n-grams of this size never repeat. None allows them.
     """
 
-    end_token_ids: tuple  # generation stops at any of these ids
-    start_token_id: int | None  # the decoder's first token, None for a language model
-    beam: int  # number of beams, 1 is greedy
-    length_penalty: float  # exponent of the length, as in Hugging Face
-    temperature: float | None  # None without sampling
-    forced_bos_token_id: int | None = None  # the token after `start_token_id`
-    suppress_tokens: tuple = ()  # ids that are never generated
-    begin_suppress_tokens: tuple = ()  # ids that are never generated first
-    min_length: int = 0  # including the tokens that start the decoder
+    end_token_ids: tuple
+    start_token_id: int | None
+    beam: int
+    length_penalty: float
+    temperature: float | None
+    forced_bos_token_id: int | None = None
+    suppress_tokens: tuple = ()
+    begin_suppress_tokens: tuple = ()
+    min_length: int = 0
     min_new_tokens: int = 0
-    no_repeat_ngram_size: int | None = None  # n-grams of this size never repeat, None allows it
+    no_repeat_ngram_size: int | None = None
 
     def list_constraints(self, start_tokens):
         """Return a dict {Hugging Face's name: value} of the rules for forced or forbidden tokens.

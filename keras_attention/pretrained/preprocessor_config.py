@@ -27,12 +27,19 @@ LEVELS = 1 / 255  # scales pixels from 0 to 255 to the range 0 to 1
 
 @dataclasses.dataclass(frozen=True)
 class ImageProcessing:
-    """The settings for resizing and normalizing images for the model of a checkpoint."""
+    """The settings for resizing and normalizing images for the model of a checkpoint.
 
-    image_size: tuple  # (height, width) of the model's input
+    Attributes:
+        image_size: (height, width) of the model's input.
+        resizing: `Resizing`, how images are resized to this size.
+        mean, std: tuples with a float for each channel, for pixels from 0 to 1. None does not
+            normalize.
+    """
+
+    image_size: tuple
     resizing: Resizing
-    mean: tuple | None  # per channel, for pixels from 0 to 1. None means no normalization.
-    std: tuple | None  # like `mean`
+    mean: tuple | None
+    std: tuple | None
 
 
 @contextlib.contextmanager

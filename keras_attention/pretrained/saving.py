@@ -104,7 +104,7 @@ def save(model, folder, *, checkpoint=None, labels=None):
 def collect(model, source, labels=None):
     """Return the tensors and the settings that `save` writes for a model.
 
-    `model` is the `keras.Model`, and `source` the `Checkpoint` from which it was loaded. `labels`
+    `model` is the `keras.Model`, and `source` the `Checkpoint` that it was loaded from. `labels`
     are the names of the classes, or None to keep them.
 
     Returns:

@@ -26,13 +26,21 @@ HEADS = (*SIZED, "question_answerer")  # builders whose head may be randomly ini
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The settings of the model of a checkpoint, read before the model is built."""
+    """The settings of the model of a checkpoint, read before the model is built.
+
+    Attributes:
+        architecture: `Architecture`, the rules for this kind of checkpoint.
+        config: `Fields`, the settings in config.json.
+        builder: str, the name of a function in `ka.models`.
+        keywords: dict, the settings of the model.
+        fresh: bool, whether the head is randomly initialized.
+    """
 
     architecture: Architecture
-    config: Fields  # settings in config.json
-    builder: str  # name of a function in `ka.models`
-    keywords: dict  # settings of the model
-    fresh: bool  # whether the head is randomly initialized
+    config: Fields
+    builder: str
+    keywords: dict
+    fresh: bool
 
 
 def read_settings(checkpoint, task=None, num_classes=None, pooling="auto"):

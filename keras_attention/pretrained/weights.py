@@ -35,12 +35,19 @@ def name_weights(model):
 
 @dataclasses.dataclass(frozen=True)
 class Match:
-    """The weights of a model, and the tensors of a checkpoint that `fill` loads into them."""
+    """The weights of a model, and the tensors of a checkpoint that `fill` loads into them.
+
+    Attributes:
+        checkpoint: `Checkpoint`.
+        weights: dict {name: variable}.
+        conversions: dict {name: `Conversion`}, for all weights but the weights of a new head.
+        unused: list of str, the names of tensors that are not loaded.
+    """
 
     checkpoint: Checkpoint
-    weights: dict  # name -> variable
-    conversions: dict  # name -> `Conversion`, for all weights but those of a new head
-    unused: list  # names of tensors that are not loaded
+    weights: dict
+    conversions: dict
+    unused: list
 
     def fill(self):
         """Read the tensors from the checkpoint, and assign them to the weights of the model."""
