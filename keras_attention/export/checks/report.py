@@ -16,7 +16,7 @@ from keras_attention.files.io import read_json
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """An input or output of a signature. None in `shape` is a dynamic axis."""
+    """An input or output of a signature: `name`, `shape` (None for dynamic axes) and `dtype`."""
 
     name: str
     shape: tuple

@@ -103,11 +103,17 @@ def load(path, signature=None):
 
 
 class Runner:
-    """Base class of functions that run a model file on a dict of arrays, and check the arrays."""
+    """Base class of functions that run a model file on a dict of arrays, and check the arrays.
 
-    inputs: dict  # from the name of each input to its dtype
-    shapes: dict  # from the name of each input to its shape, with None for dynamic axes
-    outputs: list  # names
+    Attributes:
+        inputs: dict {name of an input: dtype}.
+        shapes: dict {name of an input: shape, with None for dynamic axes}.
+        outputs: list of str, the names of the outputs.
+    """
+
+    inputs: dict
+    shapes: dict
+    outputs: list
 
     def __repr__(self):
         inputs = ", ".join(f"{name} {format_shape(self.shapes[name])}" for name in self.inputs)
@@ -216,7 +222,9 @@ class SavedModel(Runner):
 class LiteRT(Runner):
     """Runs a `.tflite` file in the LiteRT interpreter.
 
-    `xnnpack=False` uses the runtime's simple reference kernels instead of its fast CPU kernels.
+    `path` is the path of the file, and `signature` the name of the function to run. None selects
+    the only one. `xnnpack=False` uses the runtime's simple reference kernels instead of its fast
+    CPU kernels.
     """
 
     def __init__(self, path, signature=None, *, xnnpack=True):
