@@ -58,6 +58,8 @@ def _leaves(specs, path=()):
 class Compiled:
     """A function that is compiled at its first call.
 
+    `decoders`, `function` and `specs` are the arguments of `get_compiled`.
+
     Attributes:
         traces: int, how often the function was traced. On PyTorch, how often it was called.
     """

@@ -19,7 +19,7 @@ class Penalty(Part):
         history: a `TokenHistory`, the tokens so far.
 
     Returns:
-        The new logits (B, vocabulary_size), from which tokens are chosen and scores are computed.
+        The new logits (B, vocabulary_size). Tokens and scores are computed from these logits.
     """
 
     def __call__(self, logits, history):

@@ -206,7 +206,7 @@ def any_of(*masks):
     """Return the union of attention masks: bool tensors whose shapes broadcast.
 
     A key is visible if any mask allows it. None allows everything, so the result is None if any
-    mask is None. Raise a ValueError if there is no mask.
+    mask is None. Raise a ValueError if `masks` is empty.
 
     ```python
     import numpy as np

@@ -19,10 +19,10 @@ LEAST_TANHS = 2**22  # for fewer, the seconds that compiling takes are not worth
 
 
 def is_worth_compiling(query, key):
-    """Return whether to compile the additive score with XLA.
+    """Return whether to compile the additive score.
 
-    This is worth its time in a `tf.function`, for large static shapes, and not on Windows. `query`
-    is (B, T, N, H) and `key` is (B, S, K, H).
+    The result is True in a `tf.function`, for large static shapes, and not on Windows. `query` is
+    (B, T, N, H) and `key` is (B, S, K, H).
     """
     if not tf.inside_function() or None in [*query.shape, *key.shape] or sys.platform == "win32":
         return False

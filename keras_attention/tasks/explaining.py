@@ -36,7 +36,7 @@ class Choice(typing.NamedTuple):
     Attributes:
         name: str, the name of the output, such as a label.
         index: tuple of int, the index of this number in the model's outputs for one example.
-        rows: int or slice, the positions in the last layer from which this number is computed.
+        rows: int or slice, the positions in the last layer that determine this number.
     """
 
     name: str
@@ -87,7 +87,7 @@ class RecordedExample(typing.NamedTuple):
         return cls(model, inputs, logits, dict(maps))
 
     def with_labels(self, names, **fields):
-        """Return a copy for a classifier, in which each label is a `Choice`.
+        """Return a copy for a classifier, with a `Choice` for each label.
 
         `names` are the labels, a list of str. `fields` are new values of other fields, such as
         `tokens`.

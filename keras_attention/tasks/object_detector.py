@@ -282,7 +282,7 @@ class ObjectDetector(Task):
         ]
 
     def attention(self, example, path=None):
-        """Plot the objects in an image, and the image regions by which the model found each object.
+        """Plot the objects in an image, and the image regions that led the model to each object.
 
         `example` is the path of an image, or an array (H, W, C). The figure is saved at `path`,
         unless this is None. Return the attention weights of all layers and the figure as

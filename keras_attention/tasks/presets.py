@@ -33,7 +33,9 @@ class PresetInfo(typing.NamedTuple):
 
     `task` is the name of the task, such as `"text_classifier"`. `score` is a dict of scores on the
     test split. `size` is the total size of the files in bytes. `place` is the folder or the URL of
-    the preset. `parameters` and `licence` are None if the preset does not state them.
+    the preset. `parameters` is the number of parameters, `licence` the name of a licence, and
+    `languages` a tuple of str. `parameters` and `licence` are None if the preset does not state
+    them.
     """
 
     name: str
@@ -89,7 +91,7 @@ def find_preset(preset):
     """Find a preset by its path or its name, and return the pathlib.Path of its folder or file.
 
     A preset on a web server is downloaded to a cache, and the SHA-256 of every file is checked.
-    Raise a ValueError if there is no such preset.
+    Raise a ValueError if the preset does not exist.
     """
     path = pathlib.Path(preset)
     if path.exists():

@@ -45,7 +45,8 @@ def wrap_model(model, path=None):
 class PaddedRunner:
     """A function that runs a model, pads inputs to fixed shapes, and crops the outputs.
 
-    If a batch is larger than the model accepts, it is split.
+    `run` is the function that runs the model. A batch that is larger than the model accepts is
+    split.
 
     Attributes:
         shapes: dict from the name of an input to its shape, with None for a dynamic axis.

@@ -116,7 +116,7 @@ class TextEmbedder(TextTask):
 
     @property
     def temperature(self):
-        """float, the number by which the loss divides cosines. Training changes this number."""
+        """float, the divisor of cosines in the loss. Training changes this number."""
         if self._logits is None or not self._logits.built:
             return self._temperature
         return float(np.exp(-keras.ops.convert_to_numpy(self._logits.logit_scale)))

@@ -89,6 +89,8 @@ def divide_by_all(total, count):
 class GlobalMeanLoss(OwnArguments, keras.losses.Loss):
     """Base class of losses whose mean is over the positions of all replicas, as on one device.
 
+    `reduction`, `name` and `dtype` are the arguments of every Keras loss.
+
     Keras averages on each replica, so a token weighs more on a replica with more padding. With this
     base class every replica returns the loss of the whole batch, under `tf.distribute` and
     `torch.distributed`. On a single device and on JAX it behaves as `keras.losses.Loss`.

@@ -7,7 +7,11 @@ from keras import ops
 
 
 class HeadStatistics(typing.NamedTuple):
-    """Statistics of one attention head, which `head_statistics` computes and explains."""
+    """Statistics of one attention head, which `head_statistics` computes.
+
+    `layer` is the path of the layer, and `head` the index of the head. `entropy`, `distance` and
+    `agreement` are explained in `head_statistics`.
+    """
 
     layer: str
     head: int

@@ -208,7 +208,7 @@ def infer_patch_grid(keys, size):
 
     The result is the largest grid with the aspect ratio of the image, `size` (height, width), and
     at most `keys` patches. The rest of the keys are prefix tokens (class token, registers). Raise a
-    ValueError if there is no such grid.
+    ValueError if such a grid does not exist.
     """
     height, width = size
     divisor = int(np.gcd(height, width))

@@ -13,7 +13,12 @@ CACHED = "dense_cached"  # `dense` for keys and values in the layout of a cache
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """The kernel that computes a call of attention: its name for `implementation=`, and why."""
+    """The kernel that computes a call of attention.
+
+    Attributes:
+        implementation: str, the name of the kernel, such as `"fused"`.
+        reason: str, why this kernel was chosen.
+    """
 
     implementation: str
     reason: str

@@ -62,8 +62,8 @@ def attend_in_slices(query, key, value, equation, visibility, slices, global_key
 class Block:
     """Computes the attention of one slice of queries, from tensors that are cut for this slice.
 
-    A call returns the output (B, N, rows, Hv). `global_keys` is `AxisIndices`
-    (positions of keys that all queries see) or None.
+    A call returns the output (B, N, rows, Hv). `equation` is an `Equation`, and `visibility` a
+    `Visibility`. `global_keys` is `AxisIndices` (positions of keys that all queries see) or None.
     """
 
     def __init__(self, equation, visibility, global_keys):

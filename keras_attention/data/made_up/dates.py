@@ -20,7 +20,7 @@ _SHARES = {"test": 10, "dev": 5, "train": 85}  # percent of all days
 
 
 class WrittenDate(typing.NamedTuple):
-    """A date as people write it, the same date in ISO 8601, and its locale, such as `en_GB`."""
+    """A date as people write it (`written`), in ISO 8601 (`iso`), and its `locale` (`en_GB`)."""
 
     written: str
     iso: str

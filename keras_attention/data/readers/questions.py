@@ -17,7 +17,7 @@ SUFFIXES = (".json", ".jsonl", ".tsv")
 
 
 class Answer(typing.NamedTuple):
-    """The text of an answer, and the index of its first character in the context."""
+    """An answer: its `text`, and `start`, the index of its first character in the context."""
 
     text: str
     start: int

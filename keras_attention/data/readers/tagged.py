@@ -11,7 +11,7 @@ from keras_attention.data.splits import add_dev, read_parts
 
 
 class Sentence(typing.NamedTuple):
-    """Tokens and their tags: two tuples of str of the same length."""
+    """A sentence: `tokens` and `tags`, two tuples of str of the same length."""
 
     tokens: tuple
     tags: tuple

@@ -179,11 +179,11 @@ class PretrainedTokenizer:
         return pad_rows(rows, self.padding_id or 0, length)
 
     def encode_words(self, words, *, max_length=None):
-        """Convert a list of words to ids: return (ids, position of the first token of each word).
+        """Convert a list of W words to int32 ids (T,), and return (ids, positions).
 
-        Special tokens are added. A word without pieces, such as control characters, becomes the
-        unknown token. Raise a ValueError for more than `max_length` tokens. None uses the
-        tokenizer's limit.
+        `positions`, ints (W,), are the indices of each word's first token. Special tokens are
+        added. A word without pieces, such as control characters, becomes the unknown token. Raise a
+        ValueError for more than `max_length` tokens. None uses the tokenizer's limit.
         """
         ids, positions = [], []
         for word in words:

@@ -85,7 +85,7 @@ class WritingTokenizer(typing.Protocol):
 
         The first list is for an id after other ids, the second for the first id of a row. A text is
         a str, or bytes that may be a part of a character. None stands for an id that is special, or
-        cannot be decoded alone. `decode` joins the texts of ids.
+        cannot be decoded without its neighbors. `decode` joins the texts of ids.
         """
 
     def pieces(self, ids):
