@@ -16,13 +16,13 @@ def import_tfds(function):
 
 
 def import_babel(function):
-    """Import Babel together with `babel.dates`, for the function of `ka.data` with this name."""
+    """Import Babel and `babel.dates`, for `function`, the name of a function of `ka.data`."""
     _import("babel.dates", function, "Babel")
     return importlib.import_module("babel")
 
 
 def import_pillow(function):
-    """Import Pillow's module `Image`, for the function of `ka.data` with this name."""
+    """Import Pillow's module `Image`, for `function`, the name of a function of `ka.data`."""
     return _import("PIL.Image", function, "Pillow")
 
 
@@ -31,7 +31,10 @@ def import_sentencepiece(function):
 
 
 def import_sentencepiece_messages(function):
-    """Import the protobuf messages of SentencePiece's files, for this function of `ka.data`."""
+    """Import the protobuf messages of SentencePiece's files.
+
+    `function` is the name of the function of `ka.data` that needs them, for the error.
+    """
     module = "sentencepiece.sentencepiece_model_pb2"
     return _import(module, function, "SentencePiece", extra="nlp")
 
@@ -45,7 +48,7 @@ def import_soundfile(function):
 
 
 def import_resampling(function):
-    """Import `scipy.signal`, for the function of `ka.data` with this name."""
+    """Import `scipy.signal`, for `function`, the name of a function of `ka.data`."""
     return _import("scipy.signal", function, "SciPy", extra="speech")
 
 
