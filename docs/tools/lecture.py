@@ -140,6 +140,12 @@ def write_page(name):
     code = "\n".join(text for sign, text in IMPORTS.items() if sign in notes["code"])
     code += "\n\nimport keras_attention as ka\n\n" + notes["code"].strip()
     tip = quote_settings(fields["Try this"], script)
+    if ("part" in notes) != (numbers["verdict"] == "holds in part"):
+        raise ValueError(
+            f"notes.toml: [{name}] must have `part` if the claim holds in part, and only then. "
+            f"It {numbers['verdict']}."
+        )
+    finding = f"{numbers['finding']} {notes.get('part', '').strip()}"
     names = list_scripts()
     following = names[names.index(name) + 1 :][:1]
     to_next = "".join(f"- Next in the course: [{title(n)}]({n}.md)\n" for n in following)
@@ -160,7 +166,7 @@ def write_page(name):
 
 {write_table(numbers["rows"])}
 {explain_spread(numbers["rows"])}
-{wrap(f"**The claim {numbers['verdict']}.** {numbers['finding']}")}
+{wrap(f"**The claim {numbers['verdict']}.** {finding}")}
 
 Data: {numbers["data"]}. Measured on {numbers["machine"]}.
 

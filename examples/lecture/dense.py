@@ -52,7 +52,7 @@ def run(quick):
         lesson.fit(model, *make_data(4096, seed=0), quick, epochs=10, learning_rate=1e-2)
         return 100 * np.mean(np.argmax(model(inputs), axis=-1) == targets)
 
-    right = {k: lesson.over_seeds(lambda _, k=k: measure(k), quick) for k in KINDS}
+    right = {k: lesson.over_seeds(lambda k=k: measure(k), quick) for k in KINDS}
     sizes = {k: [build(k, length).count_params() for length in LENGTHS] for k in KINDS}
     rows = [{"layer": k, "accuracy (%)": lesson.format_spread(right[k])} for k in KINDS]
     one, other = layers[KINDS[0]](*[inputs[:2]] * 2, return_attention_scores=True)[1][:, 0]
@@ -73,7 +73,7 @@ def run(quick):
     finding = f"For another input, {moved:.0f} % of the weight moves. For {LENGTHS[-1]} tokens, "
     finding += "attention has {:,} parameters, dense {:,}.".format(*map(max, sizes.values()))
     holds = moved > 50 and np.mean(right["attention"]) > np.mean(right["dense"]) + 20
-    return lesson.Result(rows, draw, finding, lesson.VERDICTS[0 if holds else 2])
+    return lesson.Result(rows, draw, finding, lesson.judge(holds))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import numpy as np
 import keras_attention as ka
 
 SENTENCES = 4000
-KIND = np.repeat(np.arange(len(lesson.KINDS)), [len(x) for x in lesson.WORDS.values()])
+KIND = np.repeat(np.arange(len(lesson.WORDS)), [len(x) for x in lesson.WORDS.values()])
 
 
 def build():
@@ -54,7 +54,7 @@ def run(quick):
     loss = ka.training.MaskedSparseCategoricalCrossentropy(ignore_class=0)
     train = {"inputs": ids[:, :-1], "targets": ids[:, 1:], "loss": loss, "learning_rate": 3e-3}
     tables = {"one-hot": [np.eye(len(KIND))]}
-    tables["before training"] = lesson.over_seeds(lambda _: get_table(build()), quick)
+    tables["before training"] = lesson.over_seeds(lambda: get_table(build()), quick)
     tables |= lesson.compare({"after training": build}, get_table, quick=quick, epochs=5, **train)
     measured = {name: np.array([measure(x) for x in values]) for name, values in tables.items()}
     columns = ["cosine in one kind", "between kinds", "nearest has the same kind (%)"]

@@ -55,7 +55,7 @@ def run(quick):
         return describe(np.concatenate([*maps.values()], axis=1).swapaxes(1, 2))
 
     build = functools.partial(ka.models.sequence_labeler, len(words.tokenizer), len(labels), **SIZE)
-    measured = {"before": np.array(lesson.over_seeds(lambda _: measure(build()), quick))}
+    measured = {"before": np.array(lesson.over_seeds(lambda: measure(build()), quick))}
     fit = dict(epochs=8, learning_rate=3e-3, loss=ka.training.MaskedSparseCategoricalCrossentropy())
     measured |= lesson.compare({"after": build}, measure, inputs, targets, quick, **fit)
     fixed = np.stack([np.eye(len(offsets), k=k) for k in range(-5, 6) if k], axis=1)

@@ -100,12 +100,12 @@ def draw(result):
     return figure
 
 
-def over_seeds(measure, quick, seeds=(0, 1, 2)):
-    """Call `measure(seed)` with each seed, after seeding Keras with it. With `quick`, only once."""
+def over_seeds(measure, quick, count=3):
+    """Call `measure()` after each of `count` seeds (one if `quick`), and return a list."""
     values = []
-    for seed in seeds[: 1 if quick else None]:
+    for seed in range(1 if quick else count):
         keras.utils.set_random_seed(seed)
-        values.append(measure(seed))
+        values.append(measure())
     return values
 
 
@@ -119,8 +119,8 @@ def format_spread(values, digits=1):
     return mean if low == high else f"{mean} ({low} to {high})"
 
 
-def compare(builds, measure, inputs, targets, quick, seeds=(0, 1, 2), **settings):
-    """Train each model from the initial weights of several seeds, and measure it.
+def compare(builds, measure, inputs, targets, quick, **settings):
+    """Train each model from the initial weights of three seeds, and measure it.
 
     TensorFlow traces a model only once, which takes longer than a short training.
 
@@ -135,7 +135,7 @@ def compare(builds, measure, inputs, targets, quick, seeds=(0, 1, 2), **settings
     measured = {}
     for name, build in list(builds.items())[: 2 if quick else None]:
         model, numbers = None, []
-        for seed in seeds[: 1 if quick else None]:
+        for seed in range(1 if quick else 3):
             keras.utils.set_random_seed(seed)
             new = build()
             model = model or new
@@ -166,7 +166,7 @@ def judge(*parts):
     return VERDICTS[0 if all(parts) else 1 if any(parts) else 2]
 
 
-def clock(functions, rounds=5, timer="perf_counter"):
+def clock(functions, rounds, timer="perf_counter"):
     """Return the times of functions in milliseconds: (rounds, number of functions).
 
     The functions take turns, so that other programs slow down all of them. Two more rounds in the
@@ -189,9 +189,6 @@ def fit(model, x, y, quick, learning_rate=1e-3, decay=False, loss=None, **option
         model, x, y, options: as in `keras.Model.fit`, by default 10 epochs with batches of 64.
         decay: bool, whether the learning rate falls to 0, by half a cosine.
         loss: Keras loss. None uses cross-entropy over logits with integer targets.
-
-    Returns:
-        list of float, the mean loss of each epoch.
     """
     options = {"epochs": 10, "batch_size": 64} | options
     if decay:
@@ -203,7 +200,7 @@ def fit(model, x, y, quick, learning_rate=1e-3, decay=False, loss=None, **option
     if quick:
         x, y = keras.tree.map_structure(lambda array: array[:8], (x, y))
         options |= {"epochs": 1, "batch_size": 8}
-    return model.fit(x, y, verbose=0, **options).history["loss"]
+    model.fit(x, y, verbose=0, **options)
 
 
 def read_images():
@@ -273,7 +270,7 @@ WORDS = {
     "good": "kind bright clean sweet warm proud brave calm".split(),
     "bad": "cruel dark dirty bitter cold sad rude weak".split(),
 }
-KINDS, VOCABULARY = list(WORDS), ["<pad>", *(word for words in WORDS.values() for word in words)]
+VOCABULARY = ["<pad>", *(word for words in WORDS.values() for word in words)]
 
 
 def make_questions(count, seed):

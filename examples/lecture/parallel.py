@@ -68,7 +68,7 @@ def run(quick):
         finding += (
             f"At T = {length}, the GRU takes {ratio[0, t]:.1f} times as long as attention in a "
         )
-        finding += f"forward pass, and {ratio[1, t]:.1f} times in a training step. "
+        finding += f"forward pass, and {ratio[1, t]:.1f} times in a training step (medians). "
     finding += f"Attention computes T² scores, which is much work at T = {lengths[-1]}."
     verdict = 0 if ratio.min() > 1 else 1 if np.median(ratio) > 1 else 2
     return lesson.Result(rows, draw, finding, lesson.VERDICTS[verdict])

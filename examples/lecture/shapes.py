@@ -43,7 +43,7 @@ def run(quick):
     keras.utils.set_random_seed(0)
     seq2seq = ka.models.seq2seq_transformer(WORDS + 2, norm="pre", **SIZE)
     words = seq2seq.get_layer("encoder")(seq2seq.input["source_ids"])
-    labels, label = keras.layers.Dense(len(lesson.KINDS)), keras.layers.Dense(2)
+    labels, label = keras.layers.Dense(len(lesson.WORDS)), keras.layers.Dense(2)
     outputs = {EACH: labels(words), ONE: label(ka.blocks.Pooling("mean")(words))}
     model = keras.Model(seq2seq.input, outputs | {OWN: seq2seq.output})
     loss = {EACH: LOSS(), ONE: LOSS(), OWN: LOSS(ignore_class=0)}
