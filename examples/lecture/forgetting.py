@@ -16,7 +16,7 @@ Papers: [Bahdanau 2015](https://arxiv.org/abs/1409.0473)
 
 Caption: Accuracy against the number of facts after the one in question, mean of three seeds.
 
-Try this: set `SCALE = 1`. In a run with 750 steps of 128 lists, both GRUs then stayed at 43 %.
+Try this: set `SCALE = 1`. In one run, both GRUs then stayed at 44 %.
 """
 
 import keras
