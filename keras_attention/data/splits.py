@@ -35,10 +35,10 @@ def _read_all(paths, read, options):
 
 
 def add_dev(train, dev, *, dev_fraction, seed):
-    """Move a part of `train` to `dev` if `dev` is empty, and return (train, dev).
+    """Return (train, dev), where an empty `dev` is replaced by a random part of `train`.
 
-    Both are lists or `ImageSplit`s. The part is a random share `dev_fraction`, chosen by the int
-    `seed`.
+    Both arguments are lists or `ImageSplit`s, and do not change. The part is the share
+    `dev_fraction`, chosen by the int `seed`, and the new `train` is the rest.
     """
     if len(dev) or not len(train):
         return train, dev

@@ -23,9 +23,9 @@ class LengthLimit:
         """Return the examples that are not too long.
 
         Args:
-            examples: raw examples.
-            where: str, how error messages refer to the examples.
-            training: bool, whether the examples are for training instead of scoring.
+            examples: list of examples, before preprocessing.
+            where: str that error messages begin with, such as the name of the file.
+            training: bool, whether `fit` trains on the examples. Some tasks only limit these.
 
         Raises:
             ValueError: all examples are too long.

@@ -51,9 +51,10 @@ def check_picture_fields(fields, resized=True):
 
 
 def read_picture_sizes(folder, manifest):
-    """Return the arguments of an image preprocessor that `manifest`, a checked dict, contains.
+    """Return the arguments `image_size`, `channels` and `resizing` of an image preprocessor.
 
-    `folder` is the path of the folder with `manifest.json`, for error messages.
+    `manifest` is the dict of a `manifest.json` whose entries are already checked, and `folder` the
+    path of its folder, for error messages. The result is a dict.
     """
     resizing = Resizing()
     if "resizing" in manifest:

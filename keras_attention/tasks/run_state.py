@@ -164,6 +164,9 @@ def read_best(path):
 class KeepHistory(keras.callbacks.Callback):
     """Saves the metrics of every epoch in a JSON file, also if training is interrupted.
 
+    Args:
+        path: `pathlib.Path` of the JSON file. If it exists, new epochs are appended.
+
     Attributes:
         epochs: list with a dict of metrics for each epoch.
     """

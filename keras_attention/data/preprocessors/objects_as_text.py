@@ -56,15 +56,16 @@ def describe_objects(example, bins=BINS, *, seed=None):
 def find_objects(text, size, labels, bins=BINS):
     """Convert a text in the format of `describe_objects` to a list of objects.
 
-    An object is a tuple (label, score, box), as `ka.training.score_boxes` expects. The score is
-    always 1.0. A box is (x0, y0, x1, y1) in pixels of the image. Words in the wrong order, unknown
-    classes and boxes without area are skipped.
+    An object is a tuple (name of its class, score, box), as `ka.training.score_boxes` expects. The
+    score is always 1.0. A box is (x0, y0, x1, y1) in pixels of the image. Objects whose words are
+    in the wrong order, with unknown classes or with boxes without area are skipped.
 
     Args:
         text: str, the text, such as the output of a model.
         size: (height, width) of the image.
-        labels: the names of the classes.
-        bins: int, the number of positions along a side.
+        labels: list of str, the names of the classes.
+        bins: int, the number of steps into which the text divides the height and the width of an
+            image, the same as in `describe_objects`.
     """
     names = {_join_words(label): label for label in labels}
     height, width = size

@@ -20,15 +20,17 @@ from keras_attention.export.graphs.flatbuffer import (
 def compact_tables(content, weights=()):
     """Make the embedding tables in a LiteRT file smaller and more accurate.
 
-    The converter uses one scale for a whole embedding table. Before loops, the whole table is
-    converted to floats, which are four times as large. A table that is tied to the logits is stored
-    twice, the second time with a scale for each row. In the result of this function, every row has
-    a scale, and rows are looked up as int8 before these rows are converted to floats. A tied table
-    is stored only once, and other tables are quantized again.
+    The converter uses one scale for a whole embedding table, and stores a table that is tied to the
+    logits twice, the second time with a scale for each row. If the file has a loop, it converts
+    whole tables to floats before the loop, which takes four times the memory. In the result of this
+    function, rows are looked up as int8, and only these rows are converted to floats. A tied table
+    is stored once, with a scale for each row. Tables that `weights` contains are quantized again,
+    with a scale for each row. Others keep their scale.
 
     Args:
         content: bytes, the content of a file with int8 weights.
-        weights: list of float arrays or variables (rows, H), for quantizing tables again.
+        weights: list of float arrays or variables (rows, H), the embedding tables of the model. A
+            table in the file is found by its values.
 
     Returns:
         bytes, the new content.

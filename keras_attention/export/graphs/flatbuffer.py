@@ -299,9 +299,9 @@ class GraphFile:
         return b"" if data is None else np.asarray(data, "uint8").tobytes()
 
     def scales_of(self, values):
-        """Return the quantization parameters of an int8 tensor.
+        """Return the entry `quantization` of an int8 tensor in the file, with zero points of 0.
 
-        `values` is an array with one scale, or with a scale for each row.
+        `values` are the scales: one for the whole tensor, or one for each row.
         """
         return self.schema.QuantizationParametersT(
             scale=np.asarray(values, "float32"), zeroPoint=np.zeros(len(values), "int64")
