@@ -324,7 +324,7 @@ CASES = {
         ("B T 3", "bool B T"),
     ),
     "ContrastiveLogits": Case(
-        lambda: ka.blocks.ContrastiveLogits(0.5, dimensions=[D, 2]), (f"B {D}", f"4 {D}")
+        lambda: ka.blocks.ContrastiveLogits(0.5, dimensions=[D, 2], bias=-1.0), (f"B {D}", f"4 {D}")
     ),
     "SpanLogits": Case(lambda: ka.blocks.SpanLogits(no_answer=True), ("B T 2", "int2 B T")),
     "ParserState": Case(lambda: ka.blocks.ParserState(5, 4), ("int13 B T", f"B S {D}")),

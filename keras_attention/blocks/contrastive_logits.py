@@ -20,6 +20,9 @@ class ContrastiveLogits(OwnArguments, keras.layers.Layer):
     pairs of a batch (Radford et al., 2021, figure 3). Train it with `ka.training.InfoNCE`. The
     weight is the logarithm of 1 / temperature. As in CLIP, 1 / temperature never exceeds 100.
 
+    With `bias`, a learned number is added to all logits, as in SigLIP (Zhai et al., 2023). The
+    sigmoid of a logit is then the probability that this query and this document match.
+
     With `dimensions`, there are logits for the first components of the vectors, too, so that short
     vectors also work (Kusupati et al., 2022, *Matryoshka representation learning*).
 
@@ -27,6 +30,8 @@ class ContrastiveLogits(OwnArguments, keras.layers.Layer):
         temperature: float, the initial temperature, at least 0.01.
         dimensions: list of P ints, numbers of first components to compare. None compares whole
             vectors.
+        bias: float, the initial value of the number that is added, such as SigLIP's -10. None adds
+            nothing.
 
     Call arguments:
         queries: (B, D).
@@ -46,14 +51,17 @@ class ContrastiveLogits(OwnArguments, keras.layers.Layer):
     ```
     """
 
-    own_arguments = ("temperature", "dimensions")
-    weight_axes = {"logit_scale": ()}
+    own_arguments = ("temperature", "dimensions", "bias")
+    weight_axes = {"logit_scale": (), "logit_bias": ()}
 
-    def __init__(self, temperature=0.05, dimensions=None, **kwargs):
+    def __init__(self, temperature=0.05, dimensions=None, bias=None, **kwargs):
         super().__init__(**kwargs)
         self.input_spec = keras.layers.InputSpec(ndim=2)
         self.temperature = temperature
         checks.check_number(self, "temperature", least=1 / MOST)
+        self.bias = bias
+        if bias is not None:
+            checks.check_number(self, "bias", least=-MOST, most=MOST)
         self.dimensions = None if dimensions is None else list(dimensions)
         if self.dimensions is not None:
             name = type(self).__name__
@@ -78,6 +86,11 @@ class ContrastiveLogits(OwnArguments, keras.layers.Layer):
             constraint=_bound,
             name="logit_scale",
         )
+        self.logit_bias = None
+        if self.bias is not None:
+            self.logit_bias = self.add_weight(
+                shape=(), initializer=keras.initializers.Constant(self.bias), name="logit_bias"
+            )
 
     def call(self, queries, documents):
         sizes = [queries.shape[-1]] if self.dimensions is None else self.dimensions
@@ -87,7 +100,10 @@ class ContrastiveLogits(OwnArguments, keras.layers.Layer):
             for size in sizes
         ]  # fmt: skip
         logits = logits[0] if self.dimensions is None else ops.stack(logits, axis=1)
-        return ops.multiply(logits, ops.cast(ops.exp(self.logit_scale), logits.dtype))
+        logits = ops.multiply(logits, ops.cast(ops.exp(self.logit_scale), logits.dtype))
+        if self.logit_bias is None:
+            return logits
+        return ops.add(logits, ops.cast(self.logit_bias, logits.dtype))
 
     def compute_output_shape(self, queries_shape, documents_shape):
         sizes = () if self.dimensions is None else (len(self.dimensions),)

@@ -33,6 +33,13 @@ def test_dimensions_compare_the_first_components():
         np.testing.assert_allclose(logits[:, k], expected, atol=1e-5)
 
 
+def test_bias_is_added_to_all_logits():
+    layer = ka.blocks.ContrastiveLogits(0.2, bias=-10.0)
+    expected = define(QUERIES, DOCUMENTS, 0.2) - 10
+    np.testing.assert_allclose(layer(QUERIES, DOCUMENTS), expected, atol=1e-5)
+    assert [weight.name for weight in layer.weights] == ["logit_scale", "logit_bias"]
+
+
 def test_vectors_of_zeros_have_finite_logits():
     logits = ka.blocks.ContrastiveLogits()(np.zeros((2, 6), "float32"), DOCUMENTS)
     np.testing.assert_array_equal(logits, np.zeros((2, 5)))
@@ -54,6 +61,7 @@ def test_temperature_is_bounded_as_in_clip():
     ("arguments", "message"),
     [
         ({"temperature": 0.001}, "temperature must be a finite number of at least 0.01"),
+        ({"bias": float("nan")}, "bias must be a finite number"),
         ({"dimensions": ()}, "dimensions must be a whole number"),
         ({"dimensions": (4, 0)}, "dimensions must be a whole number of at least 1"),
         ({"dimensions": (7,)}, r"dimensions=\[7\], and the vectors have 6 components: expected"),
