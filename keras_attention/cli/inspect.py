@@ -7,6 +7,7 @@ from keras_attention.cli.printing import say
 from keras_attention.cli.sources import Source
 from keras_attention.export import inspection
 from keras_attention.export.checks.runner import load_keras_model
+from keras_attention.export.exportable import list_models
 from keras_attention.files.manifest import check_unchanged
 from keras_attention.tasks.exporting import (
     choose_name,
@@ -77,7 +78,8 @@ def export_file(
     else:
         check_unchanged(file)
         model = load_keras_model(file)
-    has_length = any(None in tensor.shape[1:] for tensor in model.inputs)
+    inputs = [tensor for one in list_models(model) for tensor in one.inputs]
+    has_length = any(None in tensor.shape[1:] for tensor in inputs)
     shape = name_shape(batch_size, sequence_length, has_length)
     output = pathlib.Path(output or folder / choose_name(format, quantization, shape))
     preprocessing = contextlib.nullcontext()

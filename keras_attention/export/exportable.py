@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import keras
 import numpy as np
 
 from keras_attention.export.checks.cases import make_cases, run_model
@@ -109,6 +110,86 @@ def make_plain_exportable(model, batch_size, sequence_length, examples):
     if exported is not model:
         warnings = [*warnings, _describe_difference(model, endpoint, cases)]
     return Exportable(exported, (CheckedEndpoint(endpoint, cases),), warnings)
+
+
+def make_joint_exportable(models, batch_size, sequence_length, examples):
+    """Return the `Exportable` of several models in one file, with one endpoint for each.
+
+    Args:
+        models: dict from the name of each signature to a functional `keras.Model`.
+        batch_size: a fixed size or None.
+        sequence_length: a fixed size or None, for the models whose inputs have a dynamic length.
+        examples: one batch or an iterable of batches. A batch is a dict with the inputs of all
+            models. None makes random inputs.
+    """
+    exported, checked, warnings = {}, [], []
+    for name, model in models.items():
+        check_stateless(model)
+        exported[name] = convert_to_float32(model)
+        if exported[name] is not model:
+            policies = ", ".join(list_reduced_policies(model))
+            warnings.append(f"{name} is exported in float32. The model computes in {policies}")
+    if examples is not None:
+        examples = [examples] if isinstance(examples, dict) else list(examples)
+    for endpoint in make_endpoints(exported, batch_size, sequence_length):
+        own = None if examples is None else _take_inputs(examples, endpoint)
+        cases, notes = make_cases(exported[endpoint.name], endpoint, own)
+        checked.append(CheckedEndpoint(endpoint, cases))
+        warnings += notes
+    return Exportable(join_models(exported), tuple(checked), warnings)
+
+
+def _take_inputs(examples, endpoint):
+    """Return the batches of several models with only the inputs of one endpoint."""
+    names = [tensor.name for tensor in endpoint.inputs]
+    for batch in examples:
+        if missing := [name for name in names if name not in batch]:
+            raise ValueError(
+                f"examples= has a batch with {', '.join(sorted(map(str, batch)))}, but "
+                f"{endpoint.name} takes {', '.join(names)}. Pass {missing[0]}, too."
+            )
+    return [{name: batch[name] for name in names} for batch in examples]
+
+
+def make_endpoints(models, batch_size=None, sequence_length=None):
+    """Return a list with the `Endpoint` of each of several models.
+
+    The arguments are those of `make_joint_exportable`. Raise a ValueError if `sequence_length` is
+    given and no model has a dynamic length.
+    """
+    free = {
+        name: any(None in tensor.shape[1:] for tensor in model.inputs)
+        for name, model in models.items()
+    }
+    endpoints = []
+    for name, model in models.items():
+        length = sequence_length if free[name] or not any(free.values()) else None
+        endpoint = make_endpoint(model, batch_size, length)
+        endpoints.append(dataclasses.replace(endpoint, name=name))
+    return endpoints
+
+
+def list_models(model):
+    """Return a list of the models to export: `model` itself, or the values if it is a dict."""
+    return list(model.values()) if isinstance(model, dict) else [model]
+
+
+def join_models(models):
+    """Return one model with the inputs and outputs of several, so that it has all their weights.
+
+    `models` is a dict from names to functional models.
+    """
+    inputs, outputs = [], []
+    for name, model in models.items():
+        own = keras.tree.map_structure(
+            lambda x, name=name: keras.Input(
+                batch_shape=x.shape, dtype=x.dtype, name=f"{name}_{x.name}"
+            ),
+            model.input,
+        )
+        inputs += keras.tree.flatten(own)
+        outputs += keras.tree.flatten(model(own))
+    return keras.Model(inputs, outputs, name="_".join(models))
 
 
 def _describe_difference(model, endpoint, cases):

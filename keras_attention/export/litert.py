@@ -9,6 +9,7 @@ from keras_attention.export import backend, convert, endpoint, manifest, memory
 from keras_attention.export.checks import compatibility, graph_checks, parity
 from keras_attention.export.checks.cases import read_calibration
 from keras_attention.export.checks.report import ExportReport
+from keras_attention.export.exportable import list_models
 from keras_attention.export.generation.drift import measure_drift
 from keras_attention.export.generation.exportable import make_exportable
 from keras_attention.export.graphs import flatbuffer
@@ -48,7 +49,8 @@ def to_litert(
 
     Args:
         model: functional `keras.Model` with a single input, or a list or dict of inputs. If it
-            computes in a lower precision, it is exported in float32.
+            computes in a lower precision, it is exported in float32. A dict from names to models
+            makes one file with a signature for each model, such as two encoders.
         path: path of the file to write, which ends in `.tflite`. An existing file is only replaced
             after the new one has passed all checks.
         quantization: None for float32, `"float16"` (half the size), `"int8_weights"` (a quarter of
@@ -69,7 +71,8 @@ def to_litert(
             a GPU delegate if a Vulkan driver is installed. `"web"` allows only float32, int32 and
             uint8, at most 4 axes, and no shared outputs.
         examples: inputs for comparing the file with the model: one batch, or an iterable of
-            batches. A batch is a dict of arrays, or an array if the model has a single input. None
+            batches. A batch is a dict of arrays, or an array if the model has a single input. For
+            several models, a batch is a dict with the inputs of all of them. None
             makes random inputs. If an int8 file disagrees with the model on your examples, an
             error is raised. On random inputs there is only a warning. Class scores must have the
             same argmax, and vectors must have a similar direction (cosine). An output is treated
@@ -121,10 +124,12 @@ def to_litert(
     backend.import_litert()
     quantization = get_quantization(quantization)
     _check_arguments(quantization, calibration, generate, per_channel)
+    _check_signatures(quantization, model)
     runtimes = compatibility.parse_runtimes(compatible_with)
     compatibility.check_shapes(model, runtimes, batch_size, sequence_length)
     path = _check_path(path)
-    check_no_lookups(model)
+    for one in list_models(model):
+        check_no_lookups(one)
     manifest.check_metadata(path.parent, metadata)
     exportable = make_exportable(
         model, generate, batch_size=batch_size, sequence_length=sequence_length, examples=examples
@@ -199,7 +204,7 @@ def trace_once(model, *, examples=None, metadata=None, generate=None):
     """Context manager that traces a model once for several LiteRT files with dynamic shapes.
 
     Args:
-        model: functional `keras.Model`.
+        model: functional `keras.Model`, or a dict from the names of signatures to such models.
         examples: batches for comparing the file with the model. None makes random inputs.
         metadata: dict of additional entries for `manifest.json`, or None.
         generate: a `Generation` for a model that generates text, or None.
@@ -222,7 +227,8 @@ def trace_once(model, *, examples=None, metadata=None, generate=None):
         def write(path, quantization=None):
             path, quantization = _check_path(path), get_quantization(quantization)
             manifest.check_metadata(path.parent, metadata)
-            memory.check_file_size(model, quantization)
+            exportable = trace().exportable
+            memory.check_file_size(exportable.model, quantization)
             return trace().write(path, quantization, runtimes, metadata)
 
         yield write
@@ -247,6 +253,14 @@ def _check_arguments(quantization, calibration, generate, per_channel):
             if measures
             else f"calibration= is only used by int8, but quantization is {quantization.name!r}. "
             'Use quantization="int8", or leave calibration out.'
+        )
+
+
+def _check_signatures(quantization, model):
+    if quantization.quantizes_activations and isinstance(model, dict):
+        raise ValueError(
+            f"quantization={quantization.name!r} is for a file with one signature, but this "
+            f'one has {", ".join(model)}. Export each model alone, or use "int8_weights".'
         )
 
 

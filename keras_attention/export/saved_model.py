@@ -42,7 +42,8 @@ def to_saved_model(
 
     Args:
         model: functional `keras.Model` with a single input, or a list or dict of inputs. If it
-            computes in a lower precision, it is exported in float32.
+            computes in a lower precision, it is exported in float32. A dict from names to models
+            makes one SavedModel with a signature for each model.
         path: path of the folder to write. An existing SavedModel is only replaced after the new one
             has passed all checks.
         batch_size: int, a fixed batch size. None keeps the batch axis dynamic.

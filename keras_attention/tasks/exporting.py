@@ -30,7 +30,7 @@ def export_model(
     """Write a model as a LiteRT file or a SavedModel, and return the `ExportReport`.
 
     Args:
-        model: `keras.Model`, or `Exportable`, a model with its own functions to export.
+        model: `keras.Model`, or a dict from the names of signatures to models.
         output: path of the file or folder to write.
         format: `"litert"` or `"saved_model"`.
         examples: list of input batches for comparing the outputs of the file and the model, and

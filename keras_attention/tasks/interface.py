@@ -285,10 +285,10 @@ class TaskInterface(abc.ABC):
         return ["attention.png"]
 
     def make_exportable(self, model):
-        """Return what to export for `model`: a `keras.Model`, or an `Exportable`.
+        """Return what to export for `model`: a `keras.Model`, or a dict of models.
 
-        An `Exportable` has its own functions to export. Subclasses also remove outputs that only
-        training needs.
+        The keys of a dict are the names of the signatures in the file. Subclasses also remove
+        outputs that only training needs.
         """
         return model
 

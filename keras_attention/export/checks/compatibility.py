@@ -9,8 +9,8 @@ from keras_attention.export.checks.formatting import format_shape
 from keras_attention.export.checks.graph_checks import find_culprit
 from keras_attention.export.checks.parity import find_scale, measure_parity
 from keras_attention.export.checks.report import Runtime
-from keras_attention.export.endpoint import make_endpoint
 from keras_attention.export.errors import ExportError
+from keras_attention.export.exportable import make_endpoints
 from keras_attention.export.quantization import FLOAT32, Quantization
 
 NAMES = ("interpreter", "gpu", "web")
@@ -42,11 +42,14 @@ def parse_runtimes(compatible_with):
 def check_shapes(model, names, batch_size, sequence_length):
     """Raise a ValueError if inputs have dynamic shapes, but a requested runtime needs fixed shapes.
 
-    `model` is a `keras.Model`. `names` are the names of the runtimes, such as `"gpu"`. `batch_size`
-    and `sequence_length` are the fixed sizes that the user chose, or None.
+    `model` is a `keras.Model`, or a dict from the names of signatures to models. `names` are the
+    names of the runtimes, such as `"gpu"`. `batch_size` and `sequence_length` are the fixed sizes
+    that the user chose, or None.
     """
     strict = [name for name in names if name != "interpreter"]
-    inputs = make_endpoint(model, batch_size, sequence_length).inputs
+    models = model if isinstance(model, dict) else {"": model}
+    endpoints = make_endpoints(models, batch_size, sequence_length)
+    inputs = [tensor for endpoint in endpoints for tensor in endpoint.inputs]
     free = [tensor for tensor in inputs if None in tensor.shape]
     if not strict or not free:
         return

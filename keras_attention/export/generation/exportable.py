@@ -28,12 +28,19 @@ def make_exportable(model, generate, *, batch_size=None, sequence_length=None, e
     """Return the `Exportable` of a model: the model with its endpoints and test cases.
 
     Args:
-        model: functional `keras.Model`.
+        model: functional `keras.Model`, or a dict from the names of signatures to such models.
         generate: a `Generation`, or its sampler. None exports the model as one function, without
             generation.
         batch_size, sequence_length: int, fixed sizes, or None for dynamic axes.
         examples: batches for comparing the file with the model. None makes random inputs.
     """
+    if isinstance(model, dict):
+        if generate is not None:
+            raise ValueError(
+                f"generate= is for one model, but the file has the signatures {', '.join(model)}. "
+                "Export the model that generates alone."
+            )
+        return exportable.make_joint_exportable(model, batch_size, sequence_length, examples)
     if generate is None:
         return exportable.make_plain_exportable(model, batch_size, sequence_length, examples)
     check_stateless(model)
