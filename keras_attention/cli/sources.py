@@ -195,7 +195,9 @@ class Source:
         if changes.get("dataset"):
             fields["languages"] = None
         if "image_size" in metadata:
-            fields |= _describe_images(metadata) | {"labels": tuple(metadata["labels"])}
+            fields |= _describe_images(metadata)
+            if "labels" in metadata:
+                fields["labels"] = tuple(metadata["labels"])
         if "sampling_rate" in metadata:
             fields["sampling_rate"] = metadata["sampling_rate"]
         return cls(**{**fields, **changes})
