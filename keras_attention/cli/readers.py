@@ -239,6 +239,26 @@ def read_captions(source):
     )
 
 
+def read_matched_images(source):
+    """Read COCO's captions, or a table of images and texts.
+
+    `source` is a `Source`, the paths of the files and the user's options.
+    """
+    return data.from_captions(
+        **source.files,
+        text_column=source.choose_column("text_column", "text"),
+        image_size=source.image_size,
+        **source.reading,
+    )
+
+
+def refuse_tfds(source):
+    raise ValueError(
+        f"--dataset {source.dataset}: this task reads images with text from files. Give them with "
+        "--train, --dev and --test."
+    )
+
+
 def read_captions_of_tfds(source):
     options = {"image_size": source.image_size, "data_dir": source.data_dir}
     return data.caption_objects(data.from_tfds_boxes(source.dataset, **options))
@@ -301,6 +321,12 @@ READERS = {
         "images with captions",
         ("image_size", "text_column", "encoding", "on_error"),
         read_captions_of_tfds,
+    ),
+    "image_text_matcher": Reader(
+        read_matched_images,
+        "images with text",
+        ("image_size", "text_column", "encoding", "on_error"),
+        refuse_tfds,
     ),
     "masked_language_model": Reader(read_running_text, "running text", ("encoding",)),
     "multi_label_classifier": Reader(

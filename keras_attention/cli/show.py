@@ -143,6 +143,7 @@ BY_TASK = {
     "dependency_parser": _show_dependencies,
     "image_generator": _show_images,
     "image_to_sequence": _show_text,
+    "image_text_matcher": _show_vectors,
     "masked_language_model": _show_candidates,
     "multi_label_classifier": _show_labels,
     "object_detector": _show_objects,

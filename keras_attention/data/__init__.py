@@ -16,6 +16,7 @@ from keras_attention.data.preprocessors.detection import DetectionPreprocessor
 from keras_attention.data.preprocessors.detection_augmentation import detection_augmentation
 from keras_attention.data.preprocessors.image import ImagePreprocessor
 from keras_attention.data.preprocessors.image_text import ImageTextPreprocessor
+from keras_attention.data.preprocessors.image_text_pairs import ImageTextPairPreprocessor
 from keras_attention.data.preprocessors.masked_language import MaskedLMPreprocessor
 from keras_attention.data.preprocessors.masking import MaskedWindows
 from keras_attention.data.preprocessors.objects_as_text import describe_objects, find_objects
@@ -114,6 +115,7 @@ __all__ = [
     "EncodedQuestion",
     "ImagePreprocessor",
     "ImageSplit",
+    "ImageTextPairPreprocessor",
     "ImageTextPreprocessor",
     "Labels",
     "MaskedLMPreprocessor",

@@ -38,6 +38,7 @@ def batches(
     | `QuestionPreprocessor` | (`QuestionWindow`, (first, last) token of its answer) |
     | `SpeechPreprocessor`, `SpeechTextPreprocessor` | `Recording` |
     | `ImageTextPreprocessor` | `CaptionedImage`, one row for each of its captions |
+    | `ImageTextPairPreprocessor` | the same |
     | `DetectionPreprocessor` | `BoxedImage` |
     | `PixelLevelsPreprocessor` | `ImageSplit` |
     | None | `ImageSplit`, `TextWindows`, `MaskedWindows` |

@@ -92,7 +92,7 @@ def save(model, folder, *, checkpoint=None, labels=None):
             for path in part.iterdir():
                 if path.is_file():
                     shutil.copyfile(path, new / part.name / path.name)
-        _write_tensors(new / WEIGHTS, tensors)
+        write_tensors(new / WEIGHTS, tensors)
         write_json(new / CONFIG, config)
         pooling = {"pooling": None} if model.name == "text_encoder" else {}
         several = isinstance(read_builder(source), tuple)
@@ -321,7 +321,7 @@ def _write_labels(model, labels):
     }
 
 
-def _write_tensors(path, tensors):
+def write_tensors(path, tensors):
     """Write `tensors`, {name: array}, as a safetensors file."""
     header, end = {"__metadata__": {"format": "pt"}}, 0
     for name, array in tensors.items():

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from keras_attention.tasks.dependency_parser import DependencyParser
     from keras_attention.tasks.image_classifier import ImageClassifier
     from keras_attention.tasks.image_generator import ImageGenerator
+    from keras_attention.tasks.image_text_matcher import FoundImage, ImageTextMatcher
     from keras_attention.tasks.image_to_text import ImageToText
     from keras_attention.tasks.masked_lm import MaskedLM
     from keras_attention.tasks.multi_label_classifier import MultiLabelClassifier
@@ -33,10 +34,12 @@ __all__ = [
     "CausalLM",
     "ConstituencyParser",
     "DependencyParser",
+    "FoundImage",
     "FoundObject",
     "FoundText",
     "ImageClassifier",
     "ImageGenerator",
+    "ImageTextMatcher",
     "ImageToText",
     "MaskedLM",
     "MultiLabelClassifier",
@@ -58,10 +61,12 @@ _MODULES = {
     "CausalLM": "causal_lm",
     "ConstituencyParser": "constituency_parser",
     "DependencyParser": "dependency_parser",
+    "FoundImage": "image_text_matcher",
     "FoundObject": "object_detector",
     "FoundText": "text_embedder",
     "ImageClassifier": "image_classifier",
     "ImageGenerator": "image_generator",
+    "ImageTextMatcher": "image_text_matcher",
     "ImageToText": "image_to_text",
     "MaskedLM": "masked_lm",
     "MultiLabelClassifier": "multi_label_classifier",

@@ -20,6 +20,7 @@ from keras_attention.pretrained.preprocessor_config import (
 from keras_attention.pretrained.sentence_transformers import read_pooling
 from keras_attention.pretrained.settings import read_settings
 from keras_attention.tasks import recipes
+from keras_attention.tasks.image_text_matcher import join_towers
 from keras_attention.tasks.registry import get_builder
 from keras_attention.tasks.writing import Writing
 
@@ -49,6 +50,8 @@ def find_task(preset):
         builder = "multi_label_classifier"
     if builder == "text_encoder" and read_pooling(folder):
         builder = "text_embedder"
+    if builder == "image_encoder" and _has_towers(folder):
+        builder = "image_text_matcher"
     builder = TASK_NAMES.get(builder, builder)
     if builder in OPENERS:
         return builder
@@ -289,6 +292,33 @@ def _open_pictures(folder, task_class, builder, file_builder, positions):
     return task_class(model, preprocessor)
 
 
+def _open_matcher(folder, task_class, builder, file_builder, positions):
+    """Open an `ImageTextMatcher` with both encoders, and with the temperature in the file."""
+    if not _has_towers(folder):
+        raise ValueError(
+            f"{folder} has no text encoder beside its image encoder: expected a checkpoint of CLIP "
+            "or SigLIP. Open this one with ka.tasks.ImageClassifier.from_preset."
+        )
+    processing, checkpoint = read_image_processing(folder), read_checkpoint(folder)
+    options = {"image_size": processing.image_size, "normalize_pixels": True}
+    images = pretrained.load(folder, task="image_encoder", **options)
+    texts = pretrained.load(folder, task="text_encoder")
+    tensors = checkpoint.tensors
+    model = join_towers(images, texts, bias=0.0 if "logit_bias" in tensors else None)
+    logits = model.get_layer("logits")
+    for variable in logits.weights:
+        variable.assign(tensors[variable.name].read().astype("float32").reshape(()))
+    *size, channels = images.input_shape[1:]
+    preprocessor = data.ImageTextPairPreprocessor(
+        pretrained.tokenizer(folder),
+        tuple(size),
+        channels,
+        processing.resizing,
+        pad_to_maximum=read_settings(checkpoint, "text_encoder").keywords["pooling"] == "last",
+    )
+    return task_class(model, preprocessor)
+
+
 LABELS = (
     *("text_encoder", "masked_language_model", "text_classifier", "sequence_labeler"),
     "question_answerer",
@@ -298,6 +328,7 @@ LABELS = (
 # `ka.models` for the task and for the checkpoint, and the maximum number of tokens or None.
 OPENERS = {
     "causal_language_model": (("causal_language_model",), _open_running_text, ("max_length",)),
+    "image_text_matcher": (("image_encoder",), _open_matcher, ()),
     "masked_language_model": (("masked_language_model",), _open_masked, ("max_length",)),
     "seq2seq_transformer": (
         ("encoder_decoder",),

@@ -24,11 +24,13 @@ TASKS = {
     "text_classifier": "text_classifier.TextClassifier",
     "text_embedder": "text_embedder.TextEmbedder",
     "vision_transformer": "image_classifier.ImageClassifier",
-    # This must follow `vision_transformer`, because `find_task_by_examples` returns the first.
+    # These must follow other tasks, because `find_task_by_examples` returns the first.
     "image_generator": "image_generator.ImageGenerator",
+    "image_text_matcher": "image_text_matcher.ImageTextMatcher",
 }
 MADE_BY = {
     "image_generator": "causal_language_model",
+    "image_text_matcher": "image_encoder",
     "multi_label_classifier": "text_classifier",
     "text_embedder": "text_encoder",
 }

@@ -210,7 +210,7 @@ class TextEmbedder(TextTask):
                 corpus.setdefault(text, len(corpus))
         with prefix_errors(where):
             vectors, documents = self.predict(list(queries)), self.predict(list(corpus))
-        scores = training.score_retrieval(_compare(vectors, documents), relevant)
+        scores = training.score_retrieval(compare_vectors(vectors, documents), relevant)
         return {name: round(value, 6) for name, value in scores.items()}
 
     def predict(self, inputs, *, dimension=None):
@@ -227,7 +227,7 @@ class TextEmbedder(TextTask):
         self._check_dimension(dimension)
         size = self.dimensions[0]
         vectors = np.reshape(self.compute_outputs(inputs), (len(inputs), -1 if inputs else size))
-        return _scale_to_unit(np.asarray(vectors[:, :dimension], "float32"))
+        return scale_to_unit(np.asarray(vectors[:, :dimension], "float32"))
 
     def search(self, queries, corpus, top_k=5, *, vectors=None, dimension=None):
         """Find the texts of a corpus that are most similar to each query.
@@ -259,7 +259,7 @@ class TextEmbedder(TextTask):
                 f"expected {(len(corpus), width)}. Compute it with predict(corpus)."
             )
         results = []
-        for scores in _compare(found, _scale_to_unit(vectors[:, :width])):
+        for scores in compare_vectors(found, scale_to_unit(vectors[:, :width])):
             order = np.argsort(-scores, kind="stable")[:top_k]
             results.append([FoundText(int(i), corpus[i], float(scores[i])) for i in order])
         return results
@@ -287,13 +287,13 @@ class _Pairs(typing.NamedTuple):
         return self.preprocessor.columns(pairs, self.negatives)
 
 
-def _scale_to_unit(vectors):
+def scale_to_unit(vectors):
     """Scale vectors (N, D) to length 1. Vectors of zeros stay zeros."""
     lengths = np.sqrt(np.sum(np.square(vectors), axis=1, keepdims=True))
     return vectors / np.maximum(lengths, 1e-12)
 
 
-def _compare(queries, documents):
+def compare_vectors(queries, documents):
     """Yield the products (C,) of each of the queries (Q, D) with all documents (C, D)."""
     for start in range(0, len(queries), ROWS):
         yield from queries[start : start + ROWS] @ documents.T

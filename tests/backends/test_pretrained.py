@@ -9,6 +9,8 @@ import keras_attention as ka
 from tests.pretrained import make_checkpoints
 from tests.pretrained.test_parity import assert_equal, options_of, read_expected
 from tests.pretrained.test_resized_positions import read_resized
+from tests.tasks.checkpoint_files import write_picture_settings
+from tests.tasks.test_image_text_matcher import MEAN, STD, TOKENIZERS
 
 
 @pytest.mark.parametrize("name", make_checkpoints.CHECKPOINTS)
@@ -25,6 +27,40 @@ def test_the_committed_checkpoints_are_what_transformers_makes(name, tmp_path):
         _, new = read_resized(tmp_path / name)
         _, committed = read_resized(make_checkpoints.FOLDER / name)
         np.testing.assert_allclose(new, committed, atol=1e-4)
+
+
+def test_logits_of_images_and_texts_are_those_of_transformers(tmp_path, monkeypatch):
+    """Open CLIP and SigLIP with both encoders, and compare the logits of all pairs."""
+    import torch
+
+    for name, write_tokenizer in TOKENIZERS.items():
+        kind, of_config, settings, stored = make_checkpoints.CHECKPOINTS[name]
+        if name == "siglip":  # the vectors of both encoders must have one size
+            width = settings["vision_config"]["hidden_size"]
+            texts = settings["text_config"] | {"projection_size": width}
+            settings = settings | {"text_config": texts}
+        made = make_checkpoints.CHECKPOINTS | {name: (kind, of_config, settings, stored)}
+        monkeypatch.setattr(make_checkpoints, "CHECKPOINTS", made)
+        theirs = make_checkpoints.make(name, tmp_path)
+        write_tokenizer(write_picture_settings(tmp_path / name))
+        task = ka.tasks.ImageTextMatcher.from_preset(tmp_path / name)
+        images = np.random.default_rng(0).random((4, 12, 12, 3)).astype("float32")
+        texts = ["the cat", "a dog sat on the mat", "a"]
+        pixels = ((images - MEAN) / STD).astype("float32").transpose(0, 3, 1, 2)
+        ids = torch.tensor(task.preprocessor(texts)).long()
+        with torch.no_grad():
+            outputs = theirs(input_ids=ids, pixel_values=torch.tensor(pixels))
+        expected = outputs.logits_per_image.numpy()
+        assert expected.shape == (4, 3) and (name == "siglip") == (task.bias is not None)
+        np.testing.assert_allclose(task.compare(images, texts), expected, rtol=1e-5, atol=2e-5)
+        shares = [
+            [one.probability for one in sorted(row)]
+            for row in task.classify(images, texts, template="{}", top=3)
+        ]
+        shown = outputs.logits_per_image
+        shown = torch.sigmoid(shown) if name == "siglip" else shown.softmax(dim=1)
+        order = np.argsort(texts)
+        np.testing.assert_allclose(shares, shown.numpy()[:, order], atol=1e-5)
 
 
 LONGER = {"gpt2": "n_positions", "llama-3": None, "qwen2": None, "t5": None,

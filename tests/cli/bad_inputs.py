@@ -297,6 +297,7 @@ DATA = [
     ("question_answerer", "questions.jsonl", HEADS),
     ("object_detector", "boxes.json", (*HEADS, "--image-size", 32)),
     ("image_to_sequence", "captions.json", (*HEADS, "--image-size", 32)),
+    ("image_text_matcher", "captions.json", (*HEADS, "--image-size", 32)),
     ("constituency_parser", "trees.mrg", HEADS),
     ("dependency_parser", "heads.conllu", HEADS),
     ("speech_recognizer", "sounds.tsv", HEADS),

@@ -89,6 +89,12 @@ def captions(**options):
     return ka.data.batches(examples, preprocessor, 4, **options)
 
 
+def matched_images(**options):
+    examples = [ka.data.CaptionedImage(np.full((4, 4, 1), k / 9), ("a " * k,)) for k in range(1, 8)]
+    preprocessor = ka.data.ImageTextPairPreprocessor.build(examples, (4, 4), 1)
+    return ka.data.batches(examples, preprocessor, 4, **options)
+
+
 def boxes(**options):
     image = np.zeros((8, 8, 3), "uint8")
     examples = [
@@ -149,6 +155,7 @@ BATCHES = {
     "seq2seq": pairs,
     "image": images,
     "caption": captions,
+    "matched_images": matched_images,
     "detection": boxes,
     "pixel": levels,
     "recording": recordings,

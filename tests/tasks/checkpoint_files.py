@@ -120,7 +120,11 @@ def make_marian(folder, **config):
 
 def make_pictures(name, folder, processing=(), **config):
     """Make a checkpoint of images with a `preprocessor_config.json`."""
-    copy_checkpoint(name, folder, **config)
+    return write_picture_settings(copy_checkpoint(name, folder, **config), processing)
+
+
+def write_picture_settings(folder, processing=()):
+    """Write a `preprocessor_config.json`. `processing` has other settings than the usual ones."""
     settings = {
         "do_resize": True,
         "size": {"height": 12, "width": 12},

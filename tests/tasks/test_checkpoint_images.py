@@ -85,8 +85,9 @@ def test_positions_are_resized_to_the_picture_size(name, tmp_path):
 )
 def test_checkpoint_without_a_head_gets_a_new_one(name, tmp_path):
     folder = make_pictures(name, tmp_path / name)
-    with pytest.raises(ValueError, match="no head that classifies images. Open it with ka.tasks"):
-        ka.tasks.from_preset(folder)
+    if name != "clip":  # without a class, CLIP opens as an `ImageTextMatcher`
+        with pytest.raises(ValueError, match="no head that classifies images. Open it with ka."):
+            ka.tasks.from_preset(folder)
     task = ka.tasks.ImageClassifier.from_preset(folder)
     light, dark = np.full((12, 12, 12, 3), 220, "uint8"), np.full((12, 12, 12, 3), 30, "uint8")
     pixels, numbers = np.concatenate([light, dark]), np.repeat([0, 1], 12)

@@ -162,7 +162,10 @@ def test_labels_of_pieces_after_the_first_do_not_count(tmp_path):
     "name, message",
     [
         ("bert", "has no head that labels text or tokens, or marks answers. Open it with"),
-        ("clip", "has no head that classifies images. Open it with ka.tasks.ImageClassifier"),
+        (
+            "vit-headless",
+            "has no head that classifies images. Open it with ka.tasks.ImageClassifier",
+        ),
         ("whisper", "has no no_timestamps_token_id, the token that ends Whisper's prompt"),
     ],
 )

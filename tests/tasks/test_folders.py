@@ -191,6 +191,10 @@ RIGHT["image_to_sequence"] = RIGHT["seq2seq_transformer"] | {
     "channels": 1,
     "resizing": {"interpolation": "bilinear", "size": None},
 }
+RIGHT["image_text_matcher"] = {
+    **{"temperature": 0.07, "bias": -10.0, "image_size": [8, 8], "channels": 1},
+    "resizing": {"interpolation": "bilinear", "size": None},
+}
 RIGHT["text_embedder"] = {"temperature": 0.05, "dimensions": [16, 8]}
 RIGHT["question_answerer"] = {"no_answer": True, "threshold": 0.5}
 RIGHT["seq2seq_recurrent"] = RIGHT["seq2seq_transformer"]
@@ -198,6 +202,7 @@ RIGHT["seq2seq_recurrent"] = RIGHT["seq2seq_transformer"]
 
 FINE = {("temperature", 10**12), ("threshold", -1), ("threshold", 10**12)}
 FINE |= {("size", KeyError), ("size", None)}
+FINE |= {("bias", KeyError), ("bias", None), ("bias", -1)}
 
 
 def list_paths(entries, outer=()):

@@ -132,7 +132,7 @@ def test_every_recipe_fits_its_builder(name):
     alone = ("question_answerer", "speech", "image_generator", "text_embedder")
     kinds = {
         **dict.fromkeys(("vision_transformer", "object_detector"), ka.models.ImageEmbedding),
-        "image_to_sequence": ka.models.ImageEmbedding,
+        **dict.fromkeys(("image_to_sequence", "image_text_matcher"), ka.models.ImageEmbedding),
         **dict.fromkeys(("speech_recognizer", "speech_to_text"), ka.models.SpeechEmbedding),
     }
     keywords = recipe.list_keywords(kinds.get(name.split("/")[0]))
@@ -140,6 +140,8 @@ def test_every_recipe_fits_its_builder(name):
         model = build(50, **keywords)
     elif name == "constituency_parser":
         model = build(50, 5, 7, **keywords)
+    elif name.startswith("image_text_matcher"):
+        model = build(32, **keywords)
     elif not name.startswith("vision_transformer"):
         model = build(50, 5, **keywords)
     else:

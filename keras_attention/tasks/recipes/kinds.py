@@ -217,6 +217,16 @@ class CaptionData(ScoredData):
 
 
 @dataclasses.dataclass(frozen=True)
+class MatchedImageData(VocabularyData):
+    """Hyperparameters for images with matching texts.
+
+    `image_size` is (height, width), or an int, the longer side.
+    """
+
+    image_size: int | tuple = settled(64)
+
+
+@dataclasses.dataclass(frozen=True)
 class JointData(Data):
     """Hyperparameters for recordings with two losses. `ctc_weight` is the weight of CTC."""
 

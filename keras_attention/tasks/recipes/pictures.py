@@ -2,7 +2,13 @@
 
 import dataclasses
 
-from keras_attention.tasks.recipes.kinds import BoxData, CaptionData, ImageData, PixelData
+from keras_attention.tasks.recipes.kinds import (
+    BoxData,
+    CaptionData,
+    ImageData,
+    MatchedImageData,
+    PixelData,
+)
 from keras_attention.tasks.recipes.recipe import Recipe, fine_tune, size
 
 # A vision transformer with a convolutional stem, which needs fewer training images.
@@ -80,6 +86,20 @@ RECIPES = {
         learning_rate=1e-3,
         data=CaptionData(tokens="words", max_length=None, beam=3),
     ),
+    "image_text_matcher": Recipe(
+        model=size(2, 4, 128, 256)
+        | dict(
+            patch_size=1, dropout=0.1, embedding=dict(stem_filters=(32, 64, 128)), pooling="mean"
+        ),
+        epochs=20,
+        fewest_steps=1000,
+        batch_size=64,
+        learning_rate=1e-3,
+        label_smoothing=0.0,
+        data=MatchedImageData(min_count=1),
+        jit_compile=False,  # as for text_classifier
+    ),
+    "image_text_matcher/pretrained": fine_tune(3, 32, 1e-5),
     "image_generator": GENERATOR,
     "image_generator/digits": dataclasses.replace(
         GENERATOR,
