@@ -9,6 +9,7 @@ import pytest
 import keras_attention as ka
 from keras_attention.pretrained.checkpoint import Checkpoint
 from keras_attention.pretrained.saving import write_tensors
+from tests.grids import quick
 from tests.small_runs import train
 from tests.tasks.checkpoint_files import make_pictures, write_byte_bpe
 
@@ -86,6 +87,9 @@ def new():
     return ka.tasks.ImageTextMatcher.from_data(pairs, **SIZE), pairs
 
 
+MOST_WITH_CLIP = pytest.mark.parametrize("opened", quick([*TOKENIZERS], "clip"), indirect=True)
+
+
 def scale(vectors):
     vectors = np.asarray(vectors, "float64")
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -129,6 +133,7 @@ def test_probabilities_are_a_softmax_or_with_a_bias_a_sigmoid(opened):
     assert best == [row[0] for row in classes]
 
 
+@MOST_WITH_CLIP
 def test_several_templates_average_the_vectors(opened):
     _, task = opened
     vectors = [task.embed_texts([text]) for text in ("a cat", "the cat")]
@@ -148,6 +153,7 @@ def test_several_templates_average_the_vectors(opened):
         np.testing.assert_allclose([one.probability for one in results], shares, atol=1e-5)
 
 
+@MOST_WITH_CLIP
 def test_search_returns_the_nearest_images(opened):
     _, task = opened
     vectors, queries = task.predict(IMAGES), task.embed_texts(TEXTS)
@@ -160,6 +166,7 @@ def test_search_returns_the_nearest_images(opened):
     assert task.predict([]).shape == task.embed_texts([]).shape == (0, vectors.shape[1])
 
 
+@MOST_WITH_CLIP
 def test_preset_keeps_logits_and_settings(opened, tmp_path):
     _, task = opened
     task.save_to_preset(tmp_path / "preset")
