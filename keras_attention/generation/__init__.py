@@ -10,6 +10,7 @@ from keras_attention.generation.grammars import JSONSchema, Regex, TokenTexts
 from keras_attention.generation.samplers import Beam, Greedy, Sample
 from keras_attention.generation.speech_stream import SpeechStream
 from keras_attention.generation.streaming import stream
+from keras_attention.generation.time_warping import align_attention, find_warping_path
 from keras_attention.generation.token_history import TokenHistory
 
 __all__ = [
@@ -24,8 +25,10 @@ __all__ = [
     "SpeechStream",
     "TokenHistory",
     "TokenTexts",
+    "align_attention",
     "constraints",
     "decoding_scope",
+    "find_warping_path",
     "generate",
     "initial_cache",
     "penalties",
