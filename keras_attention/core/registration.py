@@ -51,7 +51,7 @@ CLASSES = {
     """.split(),
     "generation": """
         Allowed AtFirst Beam Forbidden Frequency Greedy JSONSchema MinimumLength NoRepeatNGrams
-        OneOf Regex Repetition Rule Sample TokenTexts
+        OneOf Regex Repetition Rule Sample Timestamps TokenTexts
     """.split(),
     "training": """
         AdamW BoxAveragePrecision CRFLoss CTCAttention CTCTranscriptAccuracy ClassF1 ConstantForcing
