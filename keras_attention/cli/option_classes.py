@@ -123,6 +123,9 @@ class PredictOptions:
     beam: Annotated[int | None, Whole(max=1000, help="Beam width. 1 is greedy search.")] = None
     language: Language = None
     task: SpeechTask = None
+    srt: Annotated[
+        bool, typer.Option(help="Recordings: print subtitles with times, as in .srt files.")
+    ] = False
     threshold: Annotated[
         float | None, Number(min=0.0, max=1.0, help="Lowest score of objects in images.")
     ] = None

@@ -199,7 +199,9 @@ OnError = Annotated[
 ]
 Language = Annotated[
     str | None,
-    typer.Option(help="Whisper: the spoken language, such as de or german. Default English."),
+    typer.Option(
+        help="Whisper: the spoken language, such as de or german, or auto. Default English."
+    ),
 ]
 SpeechTask = Annotated[
     str | None, typer.Option(help="Whisper: transcribe, or translate into English.")

@@ -138,6 +138,15 @@ def _show_text(task, inputs, **options):
     show_table((noun, "text"), list(zip(inputs, written, strict=True)))
 
 
+def _show_speech(task, inputs, *, srt=False, **options):
+    """Print the texts of recordings in a table, or their subtitles, separated by empty lines."""
+    if not srt:
+        _show_text(task, inputs, **options)
+        return
+    for subtitles in _separate(task.predict(inputs, srt=True, **options)):
+        say(subtitles.removesuffix("\n"))
+
+
 BY_TASK = {
     "causal_language_model": _show_continuations,
     "dependency_parser": _show_dependencies,
@@ -149,8 +158,8 @@ BY_TASK = {
     "object_detector": _show_objects,
     "question_answerer": _show_answers,
     "sequence_labeler": _show_tags,
-    "speech_recognizer": _show_text,
-    "speech_to_text": _show_text,
+    "speech_recognizer": _show_speech,
+    "speech_to_text": _show_speech,
     "text_classifier": _show_labels,
     "text_embedder": _show_vectors,
     "vision_transformer": _show_classes,

@@ -118,6 +118,10 @@ def read_speech_prompts(checkpoint):
     for name in ("language", "task"):
         if keywords[f"{name}s"] and isinstance(fields.get(name), str):
             keywords[name] = fields.get(name)
+    heads = fields.get("alignment_heads") or ()  # older files have null
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in heads):
+        raise fields.error("alignment_heads", "a list of pairs [layer, head]")
+    keywords["alignment_heads"] = tuple(map(tuple, heads))
     keywords["tasks"] = dict(sorted(keywords["tasks"].items()))  # "transcribe" comes first
     return keywords
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from keras_attention.tasks.task import Task
     from keras_attention.tasks.text_classifier import TextClassifier
     from keras_attention.tasks.text_embedder import FoundText, TextEmbedder
+    from keras_attention.tasks.transcript import Segment, Transcript, Word
     from keras_attention.tasks.writing import Writing
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "MultiLabelClassifier",
     "ObjectDetector",
     "QuestionAnswerer",
+    "Segment",
     "Seq2SeqLM",
     "SequenceLabeler",
     "SpeechRecognizer",
@@ -52,6 +54,8 @@ __all__ = [
     "Task",
     "TextClassifier",
     "TextEmbedder",
+    "Transcript",
+    "Word",
     "Writing",
     "from_preset",
     "list_presets",
@@ -72,6 +76,7 @@ _MODULES = {
     "MultiLabelClassifier": "multi_label_classifier",
     "ObjectDetector": "object_detector",
     "QuestionAnswerer": "question_answerer",
+    "Segment": "transcript",
     "Seq2SeqLM": "seq2seq_lm",
     "SequenceLabeler": "sequence_labeler",
     "SpeechRecognizer": "speech_recognizer",
@@ -79,6 +84,8 @@ _MODULES = {
     "Task": "task",
     "TextClassifier": "text_classifier",
     "TextEmbedder": "text_embedder",
+    "Transcript": "transcript",
+    "Word": "transcript",
     "Writing": "writing",
     "from_preset": "opening",
     "list_presets": "presets",

@@ -18,13 +18,23 @@ from keras_attention.core.lazy import (
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.interface import draw_map
+from keras_attention.tasks.overlapping_windows import (
+    OVERLAP,
+    SECONDS,
+    collapse,
+    cut_windows,
+    find_words,
+    join_windows,
+)
 from keras_attention.tasks.recipes.speech import EMBEDDING
 from keras_attention.tasks.runners import check_sizes
 from keras_attention.tasks.task import Task
+from keras_attention.tasks.transcript import Transcript, group_words
 
 ROWS = 16  # recordings per batch
 PICTURED = 40  # maximum number of encoder vectors in a figure
 MOST_RATE, MOST_FEATURES = 1_000_000, 1 << 16
+FRAMES = 100  # frames of features in a second
 BEAM = 16  # beam width (number of prefixes) of a search that is restricted to given words
 BLANK = "·"  # shown in figures for a vector whose most probable label is the CTC blank
 
@@ -67,7 +77,7 @@ class SpeechRecognizer(Task):
     builders = ("speech_recognizer",)
     example_kind, holds, example = data.Recording, "recordings with transcripts", "recording.wav"
     unit = "recordings"
-    predict_options, rows = ("words",), ROWS
+    predict_options, rows = ("words", "srt"), ROWS
 
     @classmethod
     def make_parts(cls, data_set, recipe, builder):
@@ -208,30 +218,100 @@ class SpeechRecognizer(Task):
             ),
         }
 
-    def predict(self, inputs, *, words=None):
+    def predict(self, inputs, *, words=None, srt=False):
         """Transcribe each recording.
+
+        Recordings of more than 30 seconds are read in windows, as `transcribe` explains.
 
         Args:
             inputs: list of paths of WAV or FLAC files, or of arrays. An array contains samples (n,)
                 as int16, int32 or floats from -1 to 1, or features (frames, features) as floats.
             words: list of str, or a str with words separated by spaces. Transcripts are restricted
-                to these words, for example to commands. `ka.generation.search_ctc_prefixes` then
-                finds the most probable sequence of these words, or the most probable single word if
-                the model cannot predict spaces. None does not restrict the transcripts, and uses
-                greedy decoding: the most probable character (or word) at each position.
+                to these words, for example to commands. `ka.generation.search_ctc_prefixes`
+                then finds the most probable sequence of these words, or the most probable single
+                word if the model cannot predict spaces. None does not restrict the transcripts, and
+                uses greedy decoding: the most probable character (or word) at each position.
+            srt: bool, whether to return SubRip subtitles, which contain times. This cannot be
+                combined with `words`.
 
         Returns:
             A list with a str for each recording.
         """
         check_many(inputs, "recording", ndim=1)
+        if srt:
+            if words is not None:
+                raise ValueError(
+                    "srt=True and words= were both given. Subtitles have all words: leave one out."
+                )
+            return [one.format_srt() for one in self.transcribe(inputs)]
         if words is not None:
             options = self._encode_words(words)
             return [self._search(sound, options) for sound in inputs]
         texts = []
         for start in range(0, len(inputs), ROWS):
-            outputs = self.runner(self.preprocessor(inputs[start : start + ROWS]))
-            texts += [self.preprocessor.decode(row) for row in np.asarray(outputs["labels"])]
+            batch = self.preprocessor(inputs[start : start + ROWS])
+            sounds, lengths = batch[self.preprocessor.input_name], batch["lengths"]
+            if sounds.shape[1] <= self._longest:
+                rows = np.asarray(self.runner(batch)["labels"])
+            else:
+                sounds = [row[:length] for row, length in zip(sounds, lengths, strict=True)]
+                rows = [collapse(self._compute_logits(sound)) for sound in sounds]
+            texts += [self.preprocessor.decode(row) for row in rows]
         return texts
+
+    def transcribe(self, inputs):
+        """Transcribe recordings of any length, and return words with times.
+
+        The model reads windows of 30 seconds. Two windows overlap by 4 seconds, and are cut in the
+        middle of the overlap, where both sides of a sound are in the window. A segment ends at
+        a pause of more than 0.8 seconds, or after 14 words. CTC labels are short peaks, so a word
+        may begin a little before its time, and end a little after it.
+
+        Args:
+            inputs: list of recordings, as in `predict`.
+
+        Returns:
+            A list with a `ka.tasks.Transcript` for each recording.
+        """
+        check_many(inputs, "recording", ndim=1)
+        rate = self.preprocessor.sampling_rate or FRAMES
+        separator = " " if self.preprocessor.characters else None
+        results = []
+        for sound in inputs:
+            logits = self._compute_logits(sound)
+            seconds = count_inputs(self.model) / rate
+            words = find_words(logits, self.preprocessor.tokens, separator, seconds)
+            results.append(Transcript(group_words(words)))
+        return results
+
+    @property
+    def _longest(self):
+        """int, the most samples, or frames of features, that the model reads at once."""
+        longest = round(SECONDS * (self.preprocessor.sampling_rate or FRAMES))
+        fixed = self.runner.shapes[self.preprocessor.input_name][1]
+        return longest if fixed is None else min(longest, fixed)
+
+    def _compute_logits(self, sound):
+        """Return the logits (T, V) of a recording of any length, without those of padding."""
+        inputs, name = self.preprocessor([sound]), self.preprocessor.input_name
+        length = int(inputs["lengths"][0])
+        if length > self._longest:
+            return self._read_windows(inputs[name][0])
+        (logits,) = np.asarray(self.runner(inputs)["logits"])
+        is_padded = length < (self.runner.shapes[name][1] or inputs[name].shape[1])
+        return logits[: count_vectors(self.model, length)] if is_padded else logits
+
+    def _read_windows(self, sound):
+        """Return the logits (T, V) of samples (n,), or of features (n, F), of any length."""
+        vector, rate = count_inputs(self.model), self.preprocessor.sampling_rate or FRAMES
+        size = self._longest // vector
+        overlap = min(round(OVERLAP * rate / vector), size // 2)
+        windows = cut_windows(count_vectors(self.model, len(sound)), size, overlap)
+
+        def compute(pieces):
+            return np.asarray(self.runner(self.preprocessor(pieces))["logits"])
+
+        return join_windows(compute, sound, windows, vector, ROWS)
 
     def _encode_words(self, words):
         """Return the arguments of `search_ctc_prefixes` that allow only `words` (list or str)."""
@@ -249,11 +329,7 @@ class SpeechRecognizer(Task):
 
     def _search(self, sound, options):
         """Find the most probable transcript of a recording. `options` are from `_encode_words`."""
-        inputs = self.preprocessor([sound])
-        (logits,) = np.asarray(self.runner(inputs)["logits"])
-        name, length = self.preprocessor.input_name, int(inputs["lengths"][0])
-        if length < (self.runner.shapes[name][1] or inputs[name].shape[1]):  # there is padding
-            logits = logits[: count_vectors(self.model, length)]
+        logits = self._compute_logits(sound)
         results = generation.search_ctc_prefixes(logits, BEAM, **options)
         return self.preprocessor.decode(results[0][0]) if results else ""
 
@@ -323,6 +399,17 @@ def count_vectors(model, length):
         elif isinstance(layer, blocks.ConvolutionSubsampling):
             length = layer.count_vectors(length)
     return length
+
+
+def count_inputs(model):
+    """Return how many samples, or frames of features, become one encoder vector of `model`."""
+    count = 1
+    for layer in keras_internals.all_layers(model):
+        if isinstance(layer, blocks.LogMelSpectrogram):
+            count *= layer.sequence_stride
+        elif isinstance(layer, blocks.ConvolutionSubsampling):
+            count *= layer.factor
+    return count
 
 
 def check_rate(data_set, preprocessor):

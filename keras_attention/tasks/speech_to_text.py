@@ -1,6 +1,7 @@
 """`SpeechToText`: transcribes or translates recordings with an encoder-decoder model."""
 
 import dataclasses
+import pathlib
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from keras_attention import data, training
 from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import blocks, keras, models
 from keras_attention.data.preprocessors.speech_text import find_target
+from keras_attention.data.readers.sounds import measure_duration
 from keras_attention.data.tokenizers.building import build_tokenizer
 from keras_attention.tasks.length_limit import LengthLimit
 from keras_attention.tasks.runners import map_batches
@@ -25,6 +27,8 @@ from keras_attention.tasks.writing import Writing
 from keras_attention.tasks.writing_task import WritingTask
 from keras_attention.training.scores.texts import score_texts
 
+AUTO = "auto"  # as a language: detect it
+
 
 class SpeechToText(WritingTask):
     """Generates the transcript of a recording, or its translation, token by token.
@@ -33,6 +37,10 @@ class SpeechToText(WritingTask):
     transcripts are used only for the CTC loss. `from_preset` also opens Whisper checkpoints, which
     transcribe many languages: `language=` is the spoken language, and `task="translate"` translates
     into English.
+
+    Whisper reads at most 30 seconds at a time. `predict` and `transcribe` read longer recordings
+    window by window, and `transcribe` also returns the times of segments and words. This takes the
+    Keras model, so an exported file needs `model.keras` in its folder.
 
     Recordings whose text has too many tokens are skipped in training. Recordings that are too long
     for a checkpoint are skipped in training and in `evaluate`. A message reports their number.
@@ -69,7 +77,7 @@ class SpeechToText(WritingTask):
     example_kind, holds, example = data.Recording, "recordings with text", "recording.wav"
     unit = "recordings"
     score_names = ("error_rates", "translation")
-    predict_options, rows = ("beam", "language", "task"), ROWS
+    predict_options, rows = ("beam", "language", "task", "srt"), ROWS
     default_writing = Writing(max_new_tokens=160)
 
     @classmethod
@@ -172,22 +180,40 @@ class SpeechToText(WritingTask):
         targets = [find_target(recording) for recording in examples]
         return score_texts(self.score, written, targets)
 
-    def predict(self, inputs, *, beam=None, language=None, task=None):
+    def predict(self, inputs, *, beam=None, language=None, task=None, srt=False):
         """Transcribe or translate each recording.
 
         Args:
             inputs: list of paths of WAV or FLAC files, or of arrays with samples (n,) or features
-                (frames, features).
+                (frames, features). Whisper reads recordings of any length, as `transcribe` explains.
             beam: int, the beam width. None uses the beam width in the task's `writing`.
-            language: str, the spoken language, such as `"de"` or `"german"`. None keeps the
-                language that was passed to `from_preset`. Only for Whisper checkpoints.
+            language: str, the spoken language, such as `"de"` or `"german"`, or `"auto"` to detect
+                it. None keeps the language that was passed to `from_preset`. Only for Whisper
+                checkpoints.
             task: str, `"transcribe"`, or `"translate"` to translate into English. None keeps the
                 task that was passed to `from_preset`. Only for Whisper checkpoints.
+            srt: bool, whether to return SubRip subtitles, which contain times. Only for Whisper
+                checkpoints.
 
         Returns:
             A list with a str for each recording.
         """
         check_many(inputs, "recording", ndim=1)
+        settings = {"beam": beam, "language": language, "task": task}
+        if srt:
+            return [one.format_srt() for one in self.transcribe(inputs, **settings)]
+        windowed = [language == AUTO or self._takes_windows(sound) for sound in inputs]
+        long = [sound for sound, wide in zip(inputs, windowed, strict=True) if wide]
+        short = [sound for sound, wide in zip(inputs, windowed, strict=True) if not wide]
+        transcripts = iter(self.transcribe(long, words=False, **settings) if long else ())
+        texts = iter(self._write(short, **settings))
+        return [next(transcripts).text if wide else next(texts) for wide in windowed]
+
+    def _write(self, inputs, beam, language, task):
+        """Return the texts of recordings that fit into the model, a list of str.
+
+        The arguments are those of `predict`.
+        """
         options = {} if beam is None else {"beam": beam}
         if language is not None or task is not None:
             options["start_token_id"] = self._find_prompt(language, task)
@@ -199,6 +225,60 @@ class SpeechToText(WritingTask):
 
         lengths = [len(sound) if are_arrays else 0 for sound in inputs]
         return map_batches(write, inputs, lengths, ROWS)
+
+    def _takes_windows(self, sound):
+        """Return whether a recording, a path or an array, is longer than Whisper reads at once."""
+        if self.preprocessor.prompt is None:
+            return False
+        if isinstance(sound, str | pathlib.Path):
+            return measure_duration(sound) > self.preprocessor.seconds
+        return self.preprocessor.is_long(sound)
+
+    def transcribe(
+        self, inputs, *, beam=None, language=None, task=None, words=True, temperatures=None
+    ):
+        """Transcribe recordings of any length with Whisper, and return texts with times.
+
+        The model reads windows of 30 seconds (Radford et al., 2022, section 4.5). A window begins
+        where the last complete segment ended, and continues the text so far. Silence gives no text.
+        The times of words come from dynamic time warping over the decoder's cross-attention
+        (`ka.generation.align_attention`). The heads are those of `alignment_heads` in
+        `generation_config.json`, or else all heads of the upper half of the layers.
+
+        Args:
+            inputs: list of paths of WAV or FLAC files, or of arrays with samples (n,).
+            beam, language, task: as in `predict`.
+            words: bool, whether to compute the times of words. Segments then begin and end with
+                their words. Otherwise their times are the timestamps that the model wrote.
+            temperatures: floats, tried in turn until a text does not repeat itself and is probable
+                enough. 0 is greedy or beam search. None is 0, 0.2, ..., 1.
+
+        Returns:
+            A list with a `ka.tasks.Transcript` for each recording.
+
+        Raises:
+            ValueError: the model is not from a Whisper checkpoint.
+        """
+        check_many(inputs, "recording", ndim=1)
+        if self.preprocessor.prompt is None:
+            raise ValueError(
+                "transcribe and srt= are for checkpoints of Whisper. This model writes no "
+                "timestamps: use predict, or a SpeechRecognizer, which also has transcribe."
+            )
+        from keras_attention.tasks.speech_windows import TEMPERATURES, WindowReader
+
+        writing = self.writing
+        if beam is not None:
+            writing = dataclasses.replace(writing, beam=beam)
+        temperatures = TEMPERATURES if temperatures is None else tuple(temperatures)
+        reader = WindowReader(self.model, self.preprocessor, writing, temperatures)
+        read = dataclasses.replace(self.preprocessor, seconds=None)
+        results = []
+        for sound in inputs:
+            one = read([sound])
+            samples = one["waveform"][0, : one["lengths"][0]]
+            results.append(reader.transcribe(samples, language, task, words))
+        return results
 
     def _find_prompt(self, language, task):
         """Return the ids that Whisper's decoder starts with, for a language and a task."""

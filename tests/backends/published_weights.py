@@ -193,6 +193,7 @@ def convert_whisper(source, folder):
         "begin_suppress_tokens": settings["suppress_ids_begin"],
         "is_multilingual": False,
         "no_timestamps_token_id": 50362,
+        "alignment_heads": settings["alignment_heads"],
         "return_timestamps": False,
         "max_length": positions,
         **special,

@@ -1,6 +1,7 @@
 """`predict` and `evaluate` with checkpoints of Hugging Face, without a saved preset."""
 
 import json
+import re
 import sys
 import types
 
@@ -9,6 +10,7 @@ import pytest
 from PIL import Image
 
 import keras_attention as ka
+from keras_attention.tasks import speech_windows
 from tests.pretrained.make_checkpoints import FOLDER, HEARD, draw_sounds
 from tests.tasks import checkpoint_files
 from tests.tasks.checkpoint_files import copy_checkpoint, make_bert, make_gpt2, make_pictures
@@ -91,6 +93,23 @@ def test_predict_transcribes_a_recording(run, tmp_path):
     assert [answers] == ka.tasks.from_preset(FOLDER / "whisper-texts").preprocessor.texts(written)
     code, _, error = run("predict", FOLDER / "whisper-texts", "a.wav", "--language", "latin")
     assert code == 2 and "--language latin: expected one of de, en" in error
+
+
+@pytest.mark.slow
+def test_predict_prints_subtitles(run, tmp_path, monkeypatch):
+    """Check a recording that is longer than the model reads at once."""
+    soundfile = pytest.importorskip("soundfile")
+    monkeypatch.setattr(speech_windows, "TEMPERATURES", (0.0,))
+    sound = np.tile(draw_sounds()[0], 2)[:24000]
+    soundfile.write(tmp_path / "said.wav", sound, 16000, subtype="FLOAT")
+    code, printed, error = run("predict", FOLDER / "whisper-texts", tmp_path / "said.wav", "--srt")
+    assert code == 0, error
+    first, *others = printed.removesuffix("\n").split("\n\n")
+    number, times, text = first.split("\n")
+    assert number == "1" and re.fullmatch(r"00:00:0\d,\d{3} --> 00:00:0\d,\d{3}", times) and text
+    assert [block.split("\n")[0] for block in others] == [str(k + 2) for k in range(len(others))]
+    code, _, error = run("predict", make_gpt2(tmp_path / "gpt2"), "the cat", "--srt")
+    assert code == 2 and "--srt does not apply to causal_language_model" in error
 
 
 @pytest.mark.slow

@@ -68,8 +68,7 @@ def test_a_preset_transcribes_and_translates(task, tmp_path):
     sounds, written = draw_sounds(), read_written()
     results = again.predict(sounds, language="<|DE|>", task="translate")
     assert results == task.preprocessor.texts(written[1]) != task.preprocessor.texts(written[0])
-    with pytest.raises(ValueError, match="has 1.25 seconds, and this model takes at most 1: cut"):
-        again.predict([np.zeros(20000)])
+    assert again.predict([np.zeros(20000)]) == [""]  # longer than the model reads at once, silent
 
 
 @pytest.mark.sweep

@@ -43,6 +43,8 @@ class SpeechPrompt:
         language: str, the default language: the code or English name of one of `languages`. None
             chooses English, or the first language if the model lacks English.
         task: str, the default task, one of `tasks`. None chooses the first.
+        alignment_heads: pairs (layer, head) of the decoder's cross-attention that follow the sound.
+            They determine the times of words. Empty for all heads of the upper half of the layers.
 
     ```python
     import keras_attention as ka
@@ -64,11 +66,21 @@ class SpeechPrompt:
     tasks: dict = dataclasses.field(default_factory=dict)
     language: str | None = None
     task: str | None = None
+    alignment_heads: tuple = ()
 
     def __post_init__(self):
         ids = {"begin_token_id": self.begin_token_id, "no_timestamps_id": self.no_timestamps_id}
         for name, i in (*ids.items(), *self.languages.items(), *self.tasks.items()):
             check_whole_number("SpeechPrompt", name, i, least=0, most=MOST_ID)
+        heads = tuple(map(tuple, self.alignment_heads))
+        for i in (number for pair in heads for number in pair):
+            check_whole_number("SpeechPrompt", "alignment_heads", i, least=0, most=MOST_ID)
+        if wrong := [pair for pair in heads if len(pair) != 2]:
+            raise ValueError(
+                f"SpeechPrompt(alignment_heads=...): expected pairs of a layer and a head, and "
+                f"received {wrong[0]}."
+            )
+        object.__setattr__(self, "alignment_heads", heads)
         default = "en" if "en" in self.languages else next(iter(self.languages), None)
         chosen = self._find_language(self.language or default)
         object.__setattr__(self, "language", chosen)
@@ -110,10 +122,20 @@ class SpeechPrompt:
         for name in ("languages", "tasks"):
             ids = config.object(name)
             choices[name] = {key: ids.whole(key, least=0, most=MOST_ID) for key in ids.values}
+        heads = config.values.get("alignment_heads", [])
+        if not isinstance(heads, list) or not all(isinstance(pair, list) for pair in heads):
+            raise config.error("alignment_heads", "a list of pairs [layer, head]")
         return cls(
             config.whole("begin_token_id", least=0, most=MOST_ID),
             config.whole("no_timestamps_id", least=0, most=MOST_ID),
             **choices,
             language=config.text("language", default=None),
             task=config.text("task", default=None),
+            alignment_heads=heads,
         )
+
+    def config(self):
+        """Return the entries of `manifest.json`, a dict that `read` accepts."""
+        entries = dataclasses.asdict(self)
+        heads = [list(pair) for pair in entries.pop("alignment_heads")]
+        return entries | ({"alignment_heads": heads} if heads else {})

@@ -135,7 +135,7 @@ class SpeechTextPreprocessor(TargetTexts, SoundReader):
             "sampling_rate": self.sampling_rate,
             "seconds": self.seconds,
             "end_token_ids": list(self.end_token_ids),
-            **dataclasses.asdict(self.prompt),
+            **self.prompt.config(),
         }
 
     @classmethod

@@ -45,6 +45,15 @@ def read_sound(path, sampling_rate=None):
     return resample(samples, rate, sampling_rate), sampling_rate
 
 
+def measure_duration(path):
+    """Return the duration of a WAV or FLAC file in seconds, or 0 if the file is not readable."""
+    soundfile = import_soundfile("measure_duration")
+    try:
+        return soundfile.info(str(path)).duration
+    except (soundfile.SoundFileError, RuntimeError):
+        return 0.0
+
+
 def resample(samples, rate, new_rate):
     """Resample float32 samples (n,) from `rate` to `new_rate`, both in Hz.
 
