@@ -13,7 +13,8 @@ folder.
 
 `--text` names the file with the text that is spoken. `--peer` transcribes with transformers, too,
 and compares the words. `--spoken` lets eSpeak NG speak sentences, and compares the beginnings of
-the words that both have. `--silence` reads zeros and noise without speech.
+the words that both have. `--upper-half` computes the times from all heads of the upper half of
+the layers. `--silence` reads zeros and noise without speech.
 """
 
 import argparse
@@ -33,6 +34,10 @@ SENTENCES = (
     "Please open the window before dinner, because the kitchen is very warm today.",
     "Seven hundred people waited for the morning train to the northern city.",
     "My brother bought a yellow bicycle and painted it green last summer.",
+    "She sells fresh bread and cheese at the market every Saturday morning.",
+    "The old captain told a long story about a storm, a whale and a broken ship.",
+    "In winter the small village near the lake is quiet, and nobody drives up the hill.",
+    "Our teacher wrote nine numbers on the board, and we added them together.",
 )
 RATE = 16000
 WORD, END = 1, 5  # kinds of events of eSpeak NG
@@ -98,12 +103,12 @@ def normalize(text):
     return " ".join(re.findall(r"[\w']+", text.lower()))
 
 
-def measure_times(task):
+def measure_times(task, heads):
     """Print how far the times of words are from those of eSpeak NG."""
     errors, results, expected_texts = [], [], []
     for samples, rate, words in speak(SENTENCES):
         samples = resample(samples, rate, RATE)
-        (transcript,) = task.transcribe([samples], temperatures=[0.0])
+        (transcript,) = task.transcribe([samples], temperatures=[0.0], heads=heads)
         results.append(normalize(transcript.text))
         expected_texts.append(normalize(" ".join(word for word, _ in words)))
         ours = [(normalize(word.text), word.start) for word in transcript.words]
@@ -180,6 +185,7 @@ def main():
     parser.add_argument("--peer", action="store_true")
     parser.add_argument("--silence", action="store_true")
     parser.add_argument("--spoken", action="store_true")
+    parser.add_argument("--upper-half", action="store_true")
     options = parser.parse_args()
     task = ka.tasks.SpeechToText.from_preset(options.checkpoint)
     text = options.text.read_text("utf-8") if options.text else None
@@ -188,7 +194,7 @@ def main():
     if options.silence:
         measure_silence(task)
     if options.spoken:
-        measure_times(task)
+        measure_times(task, () if options.upper_half else None)
 
 
 if __name__ == "__main__":

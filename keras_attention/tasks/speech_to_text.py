@@ -235,15 +235,22 @@ class SpeechToText(WritingTask):
         return self.preprocessor.is_long(sound)
 
     def transcribe(
-        self, inputs, *, beam=None, language=None, task=None, words=True, temperatures=None
+        self,
+        inputs,
+        *,
+        beam=None,
+        language=None,
+        task=None,
+        words=True,
+        temperatures=None,
+        heads=None,
     ):
         """Transcribe recordings of any length with Whisper, and return texts with times.
 
         The model reads windows of 30 seconds (Radford et al., 2022, section 4.5). A window begins
         where the last complete segment ended, and continues the text so far. Silence gives no text.
         The times of words come from dynamic time warping over the decoder's cross-attention
-        (`ka.generation.align_attention`). The heads are those of `alignment_heads` in
-        `generation_config.json`, or else all heads of the upper half of the layers.
+        (`ka.generation.align_attention`).
 
         Args:
             inputs: list of paths of WAV or FLAC files, or of arrays with samples (n,).
@@ -252,6 +259,9 @@ class SpeechToText(WritingTask):
                 their words. Otherwise their times are the timestamps that the model wrote.
             temperatures: floats, tried in turn until a text does not repeat itself and is probable
                 enough. 0 is greedy or beam search. None is 0, 0.2, ..., 1.
+            heads: pairs (layer, head) of the cross-attention, for the times of words. () is all
+                heads of the upper half of the layers. None is `alignment_heads` of
+                `generation_config.json`, or else (), too.
 
         Returns:
             A list with a `ka.tasks.Transcript` for each recording.
@@ -271,7 +281,7 @@ class SpeechToText(WritingTask):
         if beam is not None:
             writing = dataclasses.replace(writing, beam=beam)
         temperatures = TEMPERATURES if temperatures is None else tuple(temperatures)
-        reader = WindowReader(self.model, self.preprocessor, writing, temperatures)
+        reader = WindowReader(self.model, self.preprocessor, writing, temperatures, heads)
         read = dataclasses.replace(self.preprocessor, seconds=None)
         results = []
         for sound in inputs:

@@ -30,12 +30,15 @@ class WindowReader:
         preprocessor: `ka.data.SpeechTextPreprocessor` with a prompt.
         writing: `ka.tasks.Writing`, the settings of the search.
         temperatures: floats, tried in turn. 0 is greedy or beam search.
+        heads: pairs (layer, head) of the cross-attention, for the times of words. () is all heads
+            of the upper half of the layers, and None those of the preprocessor's prompt.
     """
 
-    def __init__(self, model, preprocessor, writing, temperatures=TEMPERATURES):
+    def __init__(self, model, preprocessor, writing, temperatures=TEMPERATURES, heads=None):
         self.encoder, self.writer = split_model(model)
         self.preprocessor, self.writing, self.temperatures = preprocessor, writing, temperatures
         self.prompt, self.tokenizer = preprocessor.prompt, preprocessor.target
+        self.heads = self.prompt.alignment_heads if heads is None else heads
         self.first_time = self.prompt.no_timestamps_id + 1
         self.vector = preprocessor.seconds / self.encoder.output_shape[1]  # seconds
         names = self.tokenizer.pieces(range(self.prompt.begin_token_id, self.first_time))
@@ -205,8 +208,7 @@ class WindowReader:
         if with_words and parts:
             ids = [*start, *(i for text in texts for i in text), self.rules.end_token_id]
             vectors = max(1, round(duration / self.vector))
-            heads = self.prompt.alignment_heads
-            aligned = align_tokens(self.writer, encoded, ids, len(start), vectors, heads)
+            aligned = align_tokens(self.writer, encoded, ids, len(start), vectors, self.heads)
             translates = self.prompt.tasks.get("translate") in start
             code = "en" if translates else self._name_language(start)
             pieces = [split_words(self.tokenizer, text, code) for text in texts]
