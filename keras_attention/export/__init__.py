@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from keras_attention.export.checks.runner import load
     from keras_attention.export.errors import ExportError
     from keras_attention.export.generation.settings import Generation
+    from keras_attention.export.hearing import Hearing
     from keras_attention.export.inspection import Inspection, inspect
     from keras_attention.export.litert import to_litert
     from keras_attention.export.saved_model import to_saved_model
@@ -35,6 +36,7 @@ __all__ = [
     "ExportError",
     "ExportReport",
     "Generation",
+    "Hearing",
     "Inspection",
     "LiteRTGenerator",
     "Parity",
@@ -53,6 +55,7 @@ _MODULES = {
     "ExportError": "errors",
     "ExportReport": "checks.report",
     "Generation": "generation.settings",
+    "Hearing": "hearing",
     "Inspection": "inspection",
     "LiteRTGenerator": ".device.litert_generator",
     "Parity": "checks.report",

@@ -31,6 +31,9 @@ class SpeechStream:
 
     Attributes:
         chunk_frames: int, the number of frames in a chunk.
+        encoder: functional `keras.Model` from features (B, T, F) to logits.
+        spectrogram: `ka.blocks.LogMelSpectrogram` of a model of waveforms, or None.
+        cache_spec: `CacheSpec`, which lists the tensors that the layers store.
 
     ```python
     import numpy as np
@@ -61,26 +64,26 @@ class SpeechStream:
                 f"{model.name} has no layers feature_norm and subsampling. Pass a model of "
                 "ka.models.speech_recognizer(..., chunk_size=...)."
             )
-        self._spectrogram = model.get_layer("spectrogram") if "spectrogram" in names else None
-        if self._spectrogram is not None and self._spectrogram.settings != "kaldi":
+        self.spectrogram = model.get_layer("spectrogram") if "spectrogram" in names else None
+        if self.spectrogram is not None and self.spectrogram.settings != "kaldi":
             raise ValueError(
-                f"{model.name} has spectrogram={self._spectrogram.settings!r}, whose frames depend "
+                f"{model.name} has spectrogram={self.spectrogram.settings!r}, whose frames depend "
                 "on later samples. Build it with spectrogram='kaldi'."
             )
         features = model.get_layer("feature_norm").input
-        self._encode = keras.Model(features, model.output)
+        self.encoder = keras.Model(features, model.output)
         factor = model.get_layer("subsampling").factor
-        self._spec = self._trace(features.shape[-1], factor)
+        self.cache_spec = self._trace(features.shape[-1], factor)
         self._chunk_size = self._find_chunk_size()
         self.chunk_frames = self._chunk_size * factor
-        width = features.shape[-1:] if self._spectrogram is None else ()
+        width = features.shape[-1:] if self.spectrogram is None else ()
         self._nothing = np.zeros((0, *width), "float32")
         self._begin()
 
     def _trace(self, num_features, factor):
         spec = CacheSpec(LENGTH)
         frames = keras.Input(batch_shape=(None, LENGTH * factor, num_features))
-        trace_cache(self._encode, scope.Decoding(spec=spec), frames)
+        trace_cache(self.encoder, scope.Decoding(spec=spec), frames)
         if spec.refusals:
             raise ValueError(
                 f"{self.model.name} cannot read a recording piece by piece: {spec.refusals[0]} "
@@ -89,10 +92,11 @@ class SpeechStream:
         return spec
 
     def _find_chunk_size(self):
-        parts = set(self._spec.masks.values())
+        all_masks = list(self.cache_spec.masks.values())
+        parts = set(all_masks)
         if len(parts) != 1 or not isinstance(mask := parts.pop(), masks.Blockwise):
             raise ValueError(
-                f"{self.model.name} attends with {', '.join(map(str, self._spec.masks.values()))}, "
+                f"{self.model.name} attends with {', '.join(map(str, all_masks))}, "
                 "which has no chunks. Build it with chunk_size=."
             )
         return mask.size
@@ -100,7 +104,7 @@ class SpeechStream:
     def _begin(self):
         """Reset the stream for the next utterance."""
         self._rest, self._index, self._last = self._nothing, 0, 0
-        self._cache = make_empty_cache(self._spec, 1, self.max_length)
+        self._cache = make_empty_cache(self.cache_spec, 1, self.max_length)
 
     def hear(self, sound):
         """Read the next piece of sound, and return new labels, a list of ints.
@@ -130,26 +134,26 @@ class SpeechStream:
         """
         sound = checks.check_sound("A piece of sound", sound, self._rest.shape[1:])
         self._rest = np.concatenate([self._rest, sound])
-        logits = [np.zeros((0, self._encode.output.shape[-1]), "float32")]
+        logits = [np.zeros((0, self.encoder.output.shape[-1]), "float32")]
         while (frames := self._count_frames()) >= self.chunk_frames or (last and frames):
             frames = min(frames, self.chunk_frames)
             logits.append(self._step(self._take(frames)))
         return np.concatenate(logits)
 
     def _count_frames(self):
-        if self._spectrogram is None:
+        if self.spectrogram is None:
             return len(self._rest)
-        return self._spectrogram.count_frames(len(self._rest))
+        return self.spectrogram.count_frames(len(self._rest))
 
     def _take(self, frames):
         """Remove the features of the first `frames` frames from the buffer, and return them."""
-        if self._spectrogram is None:
+        if self.spectrogram is None:
             taken, self._rest = self._rest[:frames], self._rest[frames:]
             return taken[None]
-        length, stride = self._spectrogram.sequence_length, self._spectrogram.sequence_stride
+        length, stride = self.spectrogram.sequence_length, self.spectrogram.sequence_stride
         samples = self._rest[: (frames - 1) * stride + length]
         self._rest = self._rest[frames * stride :]
-        return self._spectrogram(samples[None])
+        return self.spectrogram(samples[None])
 
     def _step(self, features):
         vectors = -(-features.shape[1] * self._chunk_size // self.chunk_frames)
@@ -160,7 +164,7 @@ class SpeechStream:
                 "larger max_length=."
             )
         with scope.Decoding(self._cache, self._index) as decoding:
-            logits = ops.convert_to_numpy(self._encode(features))[0]
+            logits = ops.convert_to_numpy(self.encoder(features))[0]
         self._cache, self._index = decoding.cache, self._index + len(logits)
         return logits
 

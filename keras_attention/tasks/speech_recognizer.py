@@ -180,6 +180,29 @@ class SpeechRecognizer(Task):
         labels = blocks.GreedyCTCDecoder(name="labels")(model.output)
         return keras.Model(model.input, {"logits": model.output, "labels": labels}, name=model.name)
 
+    def export_live(self, path, *, max_length=1024, quantization=None):
+        """Write a LiteRT file that recognizes speech while someone speaks.
+
+        The model must have been built with `chunk_size=`. The file has the signatures `start` and
+        `hear` of `ka.export.Hearing`, and gives the same labels as `ka.generation.SpeechStream`.
+
+        Args:
+            path: path of the file to write, which ends in `.tflite`.
+            max_length: int, the maximum number of vectors in an utterance. 1024 vectors of 40 ms
+                are 41 seconds.
+            quantization: `"float16"` or `"int8_weights"`, how weights are stored. None for float32.
+
+        Returns:
+            A `ka.export.ExportReport`.
+        """
+        from keras_attention.export import Hearing, to_litert
+        from keras_attention.tasks.exporting import keep_preprocessing
+
+        hearing = Hearing(max_length)
+        options = {"quantization": quantization, "metadata": self.metadata}
+        with keep_preprocessing(self.preprocessor, path):
+            return to_litert(self.model, path, generate=hearing, **options)
+
     def make_examples(self):
         """Return noise for checking an export. Inputs must be longer than a spectrogram frame."""
         return [self.preprocessor(make_noise(self.preprocessor))]

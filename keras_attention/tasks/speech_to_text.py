@@ -185,7 +185,8 @@ class SpeechToText(WritingTask):
 
         Args:
             inputs: list of paths of WAV or FLAC files, or of arrays with samples (n,) or features
-                (frames, features). Whisper reads recordings of any length, as `transcribe` explains.
+                (frames, features). Whisper reads recordings of any length, as `transcribe`
+                explains.
             beam: int, the beam width. None uses the beam width in the task's `writing`.
             language: str, the spoken language, such as `"de"` or `"german"`, or `"auto"` to detect
                 it. None keeps the language that was passed to `from_preset`. Only for Whisper

@@ -13,6 +13,7 @@ from keras_attention.export.generation.cases import CaseMaker
 from keras_attention.export.generation.endpoints import make_endpoints
 from keras_attention.export.generation.reference import compute_logits
 from keras_attention.export.generation.settings import Generation, make_plan
+from keras_attention.export.hearing import Hearing, make_hearing
 from keras_attention.export.precision import (
     check_stateless,
     convert_to_float32,
@@ -29,8 +30,8 @@ def make_exportable(model, generate, *, batch_size=None, sequence_length=None, e
 
     Args:
         model: functional `keras.Model`, or a dict from the names of signatures to such models.
-        generate: a `Generation`, or its sampler. None exports the model as one function, without
-            generation.
+        generate: a `Generation`, or its sampler, or a `Hearing`. None exports the model as one
+            function, without generation.
         batch_size, sequence_length: int, fixed sizes, or None for dynamic axes.
         examples: batches for comparing the file with the model. None makes random inputs.
     """
@@ -43,6 +44,8 @@ def make_exportable(model, generate, *, batch_size=None, sequence_length=None, e
         return exportable.make_joint_exportable(model, batch_size, sequence_length, examples)
     if generate is None:
         return exportable.make_plain_exportable(model, batch_size, sequence_length, examples)
+    if isinstance(generate, Hearing):
+        return make_hearing(model, generate, batch_size)
     check_stateless(model)
     exported = convert_to_float32(model)
     batches = []
