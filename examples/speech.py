@@ -4,12 +4,13 @@
 
 The recordings are TFDS's `spoken_digit`, joined to strings of 1 to 7 digits. One speaker is left
 out, to test the model on an unseen voice. With `--made-up` the digits are tones. Writes
-saved_models/speech-by-hand/model.tflite, which maps audio samples to label ids. To train the same
-model and also write a model card, run `keras-attention train speech_recognizer --dataset
-spoken_digit --output DIR`.
+saved_models/speech-by-hand/model.tflite, which maps audio samples to label ids, and subtitles.srt,
+the transcript of a recording of 40 seconds. To train the same model and also write a model card,
+run `keras-attention train speech_recognizer --dataset spoken_digit --output DIR`.
 """
 
 import argparse
+import itertools
 import pathlib
 
 import numpy as np
@@ -52,6 +53,15 @@ def listen(model, preprocessor, sound):
     print(f"at the end: {text + preprocessor.decode(stream.finish())}")
 
 
+def join_recordings(recordings, seconds):
+    """Repeat and join recordings, with pauses of a second, until they last `seconds`."""
+    pieces, pause = [], np.zeros(RATE, "float32")
+    for recording in itertools.cycle(recordings):
+        pieces += [recording.sound, pause]
+        if sum(map(len, pieces)) > seconds * RATE:
+            return np.concatenate(pieces)
+
+
 def main(seen, unseen, epochs, output):
     task = ka.tasks.SpeechRecognizer.from_data(seen, chunk_size=8)  # latency of at most 335 ms
     task.fit(seen, epochs=epochs)
@@ -63,6 +73,8 @@ def main(seen, unseen, epochs, output):
     output.mkdir(parents=True, exist_ok=True)
     print(task.export(output / "model.tflite", quantization="int8_weights"))
     task.attention(seen.test[0].sound, output / "attention.png")
+    (transcript,) = task.transcribe([join_recordings(seen.test, 40)])
+    (output / "subtitles.srt").write_text(transcript.format_srt(), "utf-8")
 
 
 if __name__ == "__main__":
