@@ -40,6 +40,7 @@ def stream_all(model, sound):
     return labels, np.concatenate(logits)
 
 
+@pytest.mark.slow
 def test_pieces_of_the_model_equal_its_stream():
     """Check the functions before they are exported: two whole chunks and a part of one."""
     model = make(chunk_size=2, num_layers=1)
