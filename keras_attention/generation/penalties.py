@@ -125,7 +125,8 @@ class Timestamps(Penalty):
     import keras_attention as ka
 
     rules = ka.generation.penalties.Timestamps(first_id=3, end_token_id=2, latest_first=1)
-    history = ka.generation.TokenHistory([[0, 3, -1]], count=2, begin=1, vocabulary_size=6)
+    tokens = np.array([[0, 3, -1]], "int32")
+    history = ka.generation.TokenHistory(tokens, count=2, begin=1, vocabulary_size=6)
     logits = rules(np.array([[5.0, 0.0, 0.0, 0.0, 0.0, 0.0]], "float32"), history)
     assert (np.array(logits)[0] > -1e9).tolist() == [True, True, True, False, False, False]
     ```
@@ -149,11 +150,11 @@ class Timestamps(Penalty):
         ids = ops.expand_dims(ops.arange(history.vocabulary_size, dtype="int32"), axis=0)
         is_time = ids >= self.first_id
         number = history.count - history.begin
-        tokens = ops.convert_to_tensor(history.tokens)
+        tokens = ops.cast(history.tokens, "int32")
         indices = ops.expand_dims(ops.arange(ops.shape(tokens)[1], dtype="int32"), axis=0)
         new = ops.where(indices >= history.begin, tokens, -1)
         highest = ops.max(new, axis=1, keepdims=True)  # the latest timestamp, or less than first_id
-        before, last = ops.split(history.last(2), 2, axis=1)
+        before, last = ops.split(ops.cast(history.last(2), "int32"), 2, axis=1)
         ends_in_time = ops.logical_and(last >= self.first_id, number >= 1)
         two_times = ops.logical_and(
             ends_in_time, ops.logical_or(before >= self.first_id, number < 2)
