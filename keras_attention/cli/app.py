@@ -235,7 +235,9 @@ def export(
     ] = "litert",
     quantization: Annotated[
         Quantization | None,
-        typer.Option(help="LiteRT only: float16, int8_weights or int8.", metavar="<name>"),
+        typer.Option(
+            help="LiteRT only: float16, int8_weights, int4_weights or int8.", metavar="<name>"
+        ),
     ] = None,
     batch_size: Annotated[
         int | None, Whole(max=1 << 16, help="Fixed batch size. Default: any.")

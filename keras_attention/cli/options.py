@@ -15,7 +15,7 @@ from keras_attention.tasks.registry import HUB, TASKS
 Demo = Literal["digits", "dates"]
 Kind = Literal["keras", "saved_model", "litert", "litert-int8"]
 Format = Literal["saved_model", "litert"]
-Quantization = Literal["float16", "int8_weights", "int8"]
+Quantization = Literal["float16", "int8_weights", "int4_weights", "int8"]
 Broken = Literal["raise", "skip"]
 
 

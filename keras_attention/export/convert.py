@@ -15,13 +15,21 @@ from keras_attention.export.graphs import flatbuffer
 from keras_attention.export.graphs.balanced_products import balance_products
 from keras_attention.export.graphs.embedding_tables import compact_tables
 from keras_attention.export.graphs.gpu import adapt_to_gpu
+from keras_attention.export.graphs.kernel_formats import INT8_ROWS
 from keras_attention.export.quantization import FLOAT32
 
 _SCRIPT = pathlib.Path(__file__).with_name("converter.py")
 
 
 def convert_saved_model(
-    folder, endpoints, model, *, quantization=FLOAT32, calibration=None, per_channel=True
+    folder,
+    endpoints,
+    model,
+    *,
+    quantization=FLOAT32,
+    calibration=None,
+    per_channel=True,
+    kernel_format=INT8_ROWS,
 ):
     """Convert a SavedModel to a LiteRT file, and return its content as bytes.
 
@@ -32,6 +40,7 @@ def convert_saved_model(
         quantization: `Quantization`, which decides how weights are stored.
         calibration: list of dicts of arrays with the shapes of the first endpoint, for full int8.
         per_channel: bool, whether int8 weights of dense layers have a scale for each row.
+        kernel_format: a format of `kernel_formats`, for kernels of files with quantized weights.
 
     Raises:
         ExportError: the model needs an op that is not built into LiteRT.
@@ -44,7 +53,7 @@ def convert_saved_model(
         content = _convert(folder, signatures, quantization.name, model, per_channel)
         if quantization.has_scales:
             content = compact_tables(content, [w for w in model.weights if len(w.shape) == 2])
-            content = balance_products(content, model.weights)
+            content = balance_products(content, model.weights, kernel_format)
     return separate_outputs(adapt_to_gpu(content))
 
 

@@ -20,7 +20,8 @@ def convert_folder(folder, signatures, quantization=None, samples=None, per_chan
     Args:
         folder: path of the SavedModel.
         signatures: list of str, the names of the signatures to convert.
-        quantization: None, `"float16"`, `"int8_weights"` or `"int8"`.
+        quantization: None, `"float16"`, `"int8_weights"`, `"int4_weights"` or `"int8"`. For
+            `"int4_weights"` the result has int8 weights, because the converter knows no int4.
         samples: list of dicts of input arrays for the first signature, which calibrate an `"int8"`
             file. None for other files.
         per_channel: bool, whether int8 weights of dense layers have a scale for each row.

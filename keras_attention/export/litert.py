@@ -13,6 +13,7 @@ from keras_attention.export.exportable import list_models
 from keras_attention.export.generation.drift import measure_drift
 from keras_attention.export.generation.exportable import make_exportable
 from keras_attention.export.graphs import flatbuffer
+from keras_attention.export.graphs.kernel_formats import choose_format
 from keras_attention.export.precision import check_no_lookups
 from keras_attention.export.quantization import get_quantization
 from keras_attention.files.io import make_workplace
@@ -54,8 +55,9 @@ def to_litert(
         path: path of the file to write, which ends in `.tflite`. An existing file is only replaced
             after the new one has passed all checks.
         quantization: None for float32, `"float16"` (half the size), `"int8_weights"` (a quarter of
-            the size, and usually the fastest on CPUs), or `"int8"`, which also quantizes
-            activations and requires `calibration`.
+            the size, and usually the fastest on CPUs), `"int4_weights"` (dense kernels in half the
+            size of int8, with a scale for every 32 values, embedding tables as int8), or `"int8"`,
+            which also quantizes activations and requires `calibration`.
         calibration: iterable of batches of real inputs with finite values, for `"int8"`. All
             batches are run to measure the ranges of activations. This conversion runs in a separate
             process and takes a few seconds longer.
@@ -68,13 +70,14 @@ def to_litert(
         compatible_with: `"interpreter"`, `"gpu"` or `"web"`, or a list of them: the runtimes that
             must be able to run the file. The results are in the report's `runtimes`. `"gpu"` and
             `"web"` need fixed shapes, and run the file in `CompiledModel`. `"gpu"` also runs it on
-            a GPU delegate if a Vulkan driver is installed. `"web"` allows only float32, int32 and
-            uint8, at most 4 axes, and no shared outputs.
+            a GPU delegate if a Vulkan driver is installed, and int4 kernels then have a scale for
+            each row, because GPU delegates crash on smaller blocks. `"web"` allows only float32,
+            int32 and uint8, at most 4 axes, and no shared outputs.
         examples: inputs for comparing the file with the model: one batch, or an iterable of
             batches. A batch is a dict of arrays, or an array if the model has a single input. For
-            several models, a batch is a dict with the inputs of all of them. None
-            makes random inputs. If an int8 file disagrees with the model on your examples, an
-            error is raised. On random inputs there is only a warning. Class scores must have the
+            several models, a batch is a dict with the inputs of all of them. None makes random
+            inputs. If an int8 or int4 file disagrees with the model on your examples, an error is
+            raised. On random inputs there is only a warning. Class scores must have the
             same argmax, and vectors must have a similar direction (cosine). An output is treated
             as a vector if its name is `embedding`, `hidden_states` or similar, or if it has at
             least 64 entries and no such name. For a model that generates text, examples are whole
@@ -190,6 +193,7 @@ class TracedModel:
                 quantization=quantization,
                 calibration=calibration,
                 per_channel=per_channel,
+                kernel_format=choose_format(quantization, runtimes),
             )
             new.write_bytes(content)
             report = _check_file(
@@ -211,7 +215,8 @@ def trace_once(model, *, examples=None, metadata=None, generate=None):
 
     Yields:
         A function that writes one file and returns its `ExportReport`. Its arguments are a path and
-        a quantization (None or `"int8_weights"`). The first call traces the model.
+        a quantization (None, `"int8_weights"` or `"int4_weights"`). The first call traces the
+        model.
     """
     backend.import_tensorflow()
     backend.import_litert()
@@ -235,7 +240,7 @@ def trace_once(model, *, examples=None, metadata=None, generate=None):
 
 
 def _check_arguments(quantization, calibration, generate, per_channel):
-    if not per_channel and not quantization.has_scales:
+    if not per_channel and quantization.weight_dtype != "int8":
         raise ValueError(
             f"per_channel={per_channel!r} needs int8 weights, but quantization is "
             f'{quantization.name!r}. Use "int8_weights" or "int8", or leave per_channel out.'

@@ -38,7 +38,7 @@ class Quantization:
     @property
     def has_scales(self):
         """Return whether weights are stored as integers with scales."""
-        return self.weight_dtype == "int8"
+        return self.weight_dtype in ("int8", "int4")
 
 
 # Measured errors are an order of magnitude below the tolerances.
@@ -69,6 +69,17 @@ INT8_WEIGHTS = Quantization(
     agreement=0.9,
     cosine=0.98,
 )
+# Int4 is held to a higher agreement than int8, because its errors are more than rounding.
+INT4_WEIGHTS = Quantization(
+    name="int4_weights",
+    weight_dtype="int4",
+    mask_constant=-1e9,
+    weight_ratio=0.3,  # embedding tables are int8
+    peak_ratio=0.26,  # the converter writes int8
+    agreement=0.95,
+    cosine=0.98,
+    advice=' Use quantization="int8_weights", which is more accurate.',
+)
 INT8 = Quantization(
     name="int8",
     weight_dtype="int8",
@@ -83,7 +94,7 @@ INT8 = Quantization(
     advice=' Use quantization="int8_weights", which leaves the activations in floats.',
 )
 
-QUANTIZATIONS = {one.name: one for one in (FLOAT32, FLOAT16, INT8_WEIGHTS, INT8)}
+QUANTIZATIONS = {one.name: one for one in (FLOAT32, FLOAT16, INT8_WEIGHTS, INT4_WEIGHTS, INT8)}
 
 
 def get_quantization(name):
@@ -100,7 +111,7 @@ def find_quantization(dtypes):
     `dtypes` is a set of str. For a file in full int8, the result is `INT8_WEIGHTS`, because the
     dtypes are the same.
     """
-    for one in (INT8_WEIGHTS, FLOAT16):
+    for one in (INT4_WEIGHTS, INT8_WEIGHTS, FLOAT16):
         if one.weight_dtype in dtypes:
             return one
     return FLOAT32

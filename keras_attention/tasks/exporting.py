@@ -12,7 +12,13 @@ from keras_attention.tasks.folders import LITERT, LITERT_INT8, SAVED_MODEL
 from keras_attention.tasks.generators import get_generation_options
 
 FORMATS = ("litert", "saved_model")
-SHORT = {None: "", "float16": ".float16", "int8_weights": ".int8", "int8": ".full_int8"}
+SHORT = {
+    None: "",
+    "float16": ".float16",
+    "int8_weights": ".int8",
+    "int4_weights": ".int4",
+    "int8": ".full_int8",
+}
 
 
 def export_model(

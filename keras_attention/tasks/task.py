@@ -391,8 +391,8 @@ class Task(TaskInterface):
             path: path of the file or folder to write.
             format: `"litert"` or `"saved_model"`. None selects LiteRT if `path` ends in `.tflite`,
                 and SavedModel otherwise.
-            quantization: `"float16"`, `"int8_weights"` or `"int8"`, how LiteRT files store weights.
-                None for float32.
+            quantization: `"float16"`, `"int8_weights"`, `"int4_weights"` or `"int8"`, how LiteRT
+                files store weights. None for float32.
             batch_size, sequence_length: int, fixed sizes of the inputs. None accepts any size.
             compatible_with: `"interpreter"`, `"gpu"` or `"web"`, or a list of them: the runtimes
                 that must be able to run a LiteRT file.

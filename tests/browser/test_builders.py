@@ -131,7 +131,7 @@ def export_writing(tmp_path_factory, name, quantization):
     return make_once(tmp_path_factory, f"{name}-writing-{quantization}", export) / "m.tflite"
 
 
-@pytest.mark.parametrize("quantization", sampled(["int8_weights", None, "float16"]))
+@pytest.mark.parametrize("quantization", sampled(["int8_weights", "int4_weights", None, "float16"]))
 @pytest.mark.parametrize("name", WHOLE)
 def test_whole_models(name, quantization, browser, tmp_path_factory):
     assert_equal(browser, export_whole(tmp_path_factory, name, quantization), "serving_default")

@@ -48,6 +48,7 @@ def test_full_int8_is_calibrated_on_real_sentences(run, folder, corpus):
         (("litert", "int8", (1, 128, True)), "model.full_int8.1x128.tflite"),
         (("litert", "float16", (None, 64, True)), "model.float16.nx64.tflite"),
         (("litert", "int8_weights", (1, None, False)), "model.int8.1.tflite"),
+        (("litert", "int4_weights", (1, 64, True)), "model.int4.1x64.tflite"),
         (("saved_model", None, (None, None, False)), "saved_model"),
         (("saved_model", None, (1, None, True)), "saved_model_1xn"),
     ],

@@ -213,12 +213,15 @@ def test_a_full_disk_keeps_the_old_file(labeler, tmp_path, monkeypatch, full):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m.tflite", "manifest.json"]
 
 
+SMALL = r'quantization="int8_weights" \(1.1 GB\) or quantization="int4_weights" \(1.1 GB\)'
+
+
 @pytest.mark.parametrize(
     "quantization, ways",
     [
-        (None, r'4.4 GB. Use quantization="int8_weights" \(1.1 GB\) or to_saved_model'),
-        ("int8", r'4.4 GB. Use quantization="int8_weights" \(1.1 GB\) or to_saved_model'),
-        ("float16", r'2.2 GB. Use quantization="int8_weights" \(1.1 GB\) or to_saved_model'),
+        (None, rf"4.4 GB. Use {SMALL} or to_saved_model"),
+        ("int8", rf"4.4 GB. Use {SMALL} or to_saved_model"),
+        ("float16", rf"2.2 GB. Use {SMALL} or to_saved_model"),
         ("int8_weights", r"2.6 GB. Use to_saved_model"),
     ],
 )

@@ -13,6 +13,7 @@ from keras_attention.export.graphs.gpu import adapt_to_gpu
 from keras_attention.export.quantization import (
     FLOAT16,
     FLOAT32,
+    INT4_WEIGHTS,
     INT8,
     INT8_WEIGHTS,
     QUANTIZATIONS,
@@ -27,9 +28,9 @@ def raise_bar(monkeypatch, **bars):
 
 
 def test_quantizations_have_names():
-    assert [get_quantization(name) for name in (None, "float16", "int8_weights", "int8")] == [
-        FLOAT32, FLOAT16, INT8_WEIGHTS, INT8
-    ]  # fmt: skip
+    names = (None, "float16", "int8_weights", "int4_weights", "int8")
+    expected = [FLOAT32, FLOAT16, INT8_WEIGHTS, INT4_WEIGHTS, INT8]
+    assert [get_quantization(name) for name in names] == expected
     with pytest.raises(
         ValueError, match="quantization='int4' is unknown. Use one of None, 'float16'"
     ):
@@ -42,6 +43,7 @@ def test_quantizations_have_names():
         ({"float32", "int32"}, FLOAT32),
         ({"float32", "float16"}, FLOAT16),
         ({"float32", "int8"}, INT8_WEIGHTS),
+        ({"float32", "float16", "int8", "int4"}, INT4_WEIGHTS),
     ],
 )
 def test_constants_show_the_quantization_of_a_file(dtypes, expected):
@@ -77,7 +79,8 @@ def data():
 
 
 @pytest.mark.parametrize(
-    "quantization, ratio", [("float16", 0.5), ("int8_weights", 0.25), ("int8", 0.25)]
+    "quantization, ratio",
+    [("float16", 0.5), ("int8_weights", 0.25), ("int4_weights", 0.19), ("int8", 0.25)],
 )
 def test_files_shrink_and_still_decide_alike(
     classifier, quantization, ratio, tmp_path, in_this_process
@@ -96,7 +99,7 @@ def test_files_shrink_and_still_decide_alike(
     assert report.signatures[0].inputs[0].dtype == "int32"
     assert report.signatures[0].outputs[0].dtype == "float32"
     kinds = {tensor.dtype for tensor in flatbuffer.read_graph(tmp_path / "m.tflite").constants}
-    assert ("float16" if quantization == "float16" else "int8") in kinds
+    assert quantization.removesuffix("_weights") in kinds
 
 
 @pytest.mark.slow
@@ -131,7 +134,7 @@ def scales_of_products(path):
     return {len(x["quantization_parameters"]["scales"]) for x in weights}
 
 
-@pytest.mark.parametrize("quantization", [None, "float16"])
+@pytest.mark.parametrize("quantization", [None, "float16", "int4_weights"])
 def test_per_channel_needs_int8(classifier, quantization, tmp_path):
     with pytest.raises(ValueError, match="per_channel=False needs int8 weights"):
         export.to_litert(
@@ -168,6 +171,17 @@ def test_an_int8_file_that_disagrees_on_examples_is_refused(
         export.to_litert(classifier, tmp_path / "m.tflite", examples=x[:8], **settings)
     report = export.to_litert(classifier, tmp_path / "m.tflite", **settings)
     assert any("Pass examples= to check" in warning for warning in report.warnings)
+
+
+@pytest.mark.slow
+def test_an_int4_file_that_disagrees_on_examples_is_refused(classifier, tmp_path, monkeypatch):
+    harder = dataclasses.replace(INT4_WEIGHTS, agreement=1.01)
+    monkeypatch.setitem(QUANTIZATIONS, "int4_weights", harder)
+    settings = {"quantization": "int4_weights", "examples": data()[0][:8]}
+    message = r'Required is 1.01. Use quantization="int8_weights", which is more accurate.'
+    with pytest.raises(export.ExportError, match=message):
+        export.to_litert(classifier, tmp_path / "m.tflite", **settings)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module")

@@ -153,12 +153,19 @@ def find_minimum_runtime(graph):
       (dense layers with an int8 scale for each row).
     - ai-edge-litert can run both since 1.0.1, the oldest tested version. But it crashes on scalar
       inputs, such as `index` of `step`, before 1.1.0.
+    - Int4 kernels run in ai-edge-litert since 1.1.2, and in blocks since 2.1.6. Before that, blocks
+      crash or give wrong numbers, so files with blocks require a newer version of the operator.
+      Version 2.21.0 is the only TensorFlow Lite that was tested.
     - Lookups of rows in a float16 table, in files of fixed shapes, require TensorFlow Lite 2.20.0
       or ai-edge-litert 1.3.0. The converter does not record this in the file.
     """
     lookups = [op for op in graph.operators if op.kind == "GATHER" and op.inputs]
     if any(op.inputs[0].dtype == "float16" for op in lookups):
         return {"tensorflow_lite": "2.20.0", "ai_edge_litert": "1.3.0"}
+    int4 = [t for t in graph.constants if t.dtype == "int4"]
+    if int4:
+        in_blocks = any(t.block_size for t in int4)
+        return {"tensorflow_lite": "2.21.0", "ai_edge_litert": "2.1.6" if in_blocks else "1.1.2"}
     scalars = any(not t.shape for s in graph.signatures for t in s.inputs)
     versions = {"ai_edge_litert": "1.1.0" if scalars else "1.0.1"}
     return {"tensorflow_lite": graph.runtime, **versions} if graph.runtime else versions
@@ -172,6 +179,9 @@ def list_gpu_objections(graph):
     """
     kinds = {kind: [op for op in graph.operators if op.kind == kind] for kind in _REFUSED_BY_GPU}
     kinds["STRIDED_SLICE that drops or adds axes"] = [op for op in graph.operators if op.masked]
+    kinds["FULLY_CONNECTED of int4 in blocks, which crashes"] = [
+        op for op in graph.operators if any(t.block_size for t in op.inputs)
+    ]
     counts = [f"{name}: {len(ops)}" for name, ops in kinds.items() if ops]
     if any(None in t.shape for signature in graph.signatures for t in signature.inputs):
         counts.insert(0, "dynamic shapes: fix batch_size and sequence_length for a GPU")

@@ -118,7 +118,7 @@ class ExportReport:
         weights_bytes: int, the size of the weights of the model as float32, in bytes.
         parity: tuple of `Parity`, for each output, batch and runtime.
         checks: tuple of str, the checks that the file passed.
-        quantization: None, `"float16"`, `"int8_weights"` or `"int8"`.
+        quantization: None, `"float16"`, `"int8_weights"`, `"int4_weights"` or `"int8"`.
         mask_constant: float, the value that masks add to attention scores in this file.
         gpu: tuple of str, the operators that GPU delegates do not support. Empty for a SavedModel.
         warnings: tuple of str, problems that did not prevent the export.

@@ -40,7 +40,7 @@ def measure_drift(path, plan, quantization):
         raise ExportError(
             "The quantized file generates other text than the model. After the same tokens, both "
             f"choose the same next token in {drift.agreement:.3f} of the positions. Required is "
-            f"{least}. Use another quantization."
+            f"{least}.{quantization.advice or ' Use another quantization.'}"
         )
     return drift
 

@@ -10,7 +10,6 @@ import copy
 
 import numpy as np
 
-from keras_attention.export.graphs.embedding_tables import round_rows
 from keras_attention.export.graphs.flatbuffer import (
     GraphFile,
     add_tensor,
@@ -22,7 +21,7 @@ _REACH = 3.0  # assumed maximum of a normalized feature, in standard deviations
 _SPREAD = 64.0  # the maximum factor, relative to the median factor
 
 
-def balance_products(content, weights):
+def balance_products(content, weights, kernel_format):
     """Make the int8 matrix products after norms in a LiteRT file more accurate.
 
     With int8 weights, LiteRT also rounds each row of activations to 256 levels. If a few features
@@ -36,62 +35,71 @@ def balance_products(content, weights):
         content: bytes, the content of a file with int8 weights.
         weights: list of float arrays or variables, for computing the int8 kernels again.
             Products with other kernels are not changed.
+        kernel_format: `kernel_formats.Int8Rows` or another format, how new kernels are stored.
 
     Returns:
         bytes, the new content, or `content` itself if nothing changes.
     """
-    file = _ProductFile(content, weights)
+    file = _ProductFile(content, weights, kernel_format)
     return file.content() if file.balance() else content
 
 
 class _ProductFile(GraphFile):
-    def __init__(self, content, weights):
+    def __init__(self, content, weights, kernel_format):
         super().__init__(content)
+        self.kernel_format = kernel_format
         self.weights = [w for w in weights if len(w.shape) >= 2]
         self.makers = [
             {int(y): op for op in graph.operators for y in op.outputs} for graph in self.graphs
         ]
 
     def balance(self):
-        """Multiply kernels by their factors, and return the number of changed kernels."""
+        """Store kernels in the format, balanced after norms. Return the number of new kernels."""
         changed = 0
-        for buffer, norm, products in self._list_kernels():
+        for norm, products in self._list_kernels():
+            if norm is None and not self.kernel_format.stores_all:
+                continue
             graph, product = products[0]
-            floats = self._find_floats(graph.tensors[product.inputs[1]])
-            if floats is not None:
-                factor = _choose_factor(*norm, floats)
-                if factor is None:
-                    continue
-                numbers, scales = round_rows(floats * factor)
-                self.model.buffers[buffer].data = numbers.reshape(-1).view("uint8")
-                for graph, product in products:
-                    graph.tensors[product.inputs[1]].quantization = self.scales_of(scales)
+            tensor = graph.tensors[product.inputs[1]]
+            floats = self._find_floats(tensor)
+            factor = None
+            if norm is not None and floats is not None:
+                factor = _choose_factor(*norm, floats, self.kernel_format)
+            if factor is not None:
+                floats = floats * factor
+            elif not self.kernel_format.stores_all:
+                continue
+            elif floats is None:
+                floats = self._dequantize(tensor)
+            self.kernel_format.store(self, floats, products)
+            if factor is not None:
                 self._divide_inputs(products, (1 / factor).astype("float32"))
-                changed += 1
+            changed += 1
         return changed
 
     def _list_kernels(self):
-        """Yield (number of the buffer, norm, products) for kernels that may be changed.
+        """Yield (norm, products) for the int8 kernels that are only used in products.
 
-        A kernel may be changed if it is only used in products with the output of the same norm. The
-        norm is a pair of arrays, its scale and offset. `products` is a list of (graph, operator).
+        `products` is a list of (graph, operator). If all products multiply outputs of the same
+        norm, `norm` is a pair of arrays, its scale and offset. Otherwise it is None.
         """
-        after_norm, readers = {}, collections.Counter()
+        used, readers = {}, collections.Counter()
         for graph, makers in zip(self.graphs, self.makers, strict=True):
             readers.update(
                 graph.tensors[x].buffer for op in graph.operators for x in op.inputs if x >= 0
             )
             for product in self.of_kind("FULLY_CONNECTED", graph.operators):
                 kernel = graph.tensors[product.inputs[1]]
+                if kernel.type != self.schema.TensorType.INT8 or not self.bytes_of(kernel):
+                    continue
                 depth = get_shape(kernel)[-1]
                 norm = self._find_norm(graph, makers, int(product.inputs[0]), depth)
-                if norm is not None:
-                    after_norm.setdefault(kernel.buffer, []).append((norm, graph, product))
-        for buffer, entries in after_norm.items():
-            norm = entries[0][0]
-            same = all(np.array_equal(norm, entry[0]) for entry in entries)
-            if len(entries) == readers[buffer] and same:
-                yield buffer, norm, [entry[1:] for entry in entries]
+                used.setdefault(kernel.buffer, []).append((norm, graph, product))
+        for buffer, entries in used.items():
+            if len(entries) == readers[buffer]:
+                norms = [entry[0] for entry in entries]
+                same = all(x is not None and np.array_equal(norms[0], x) for x in norms)
+                yield norms[0] if same else None, [entry[1:] for entry in entries]
 
     def _find_norm(self, graph, makers, x, depth):
         """Return the scale and the offset, both (depth,), of the norm that computes tensor `x`.
@@ -190,6 +198,11 @@ class _ProductFile(GraphFile):
                     return floats
         return None
 
+    def _dequantize(self, tensor):
+        """Return the values of an int8 kernel as floats (outputs, inputs)."""
+        numbers = np.frombuffer(self.bytes_of(tensor), "int8").reshape(get_shape(tensor))
+        return numbers * np.reshape(tensor.quantization.scale, (-1, 1)).astype("float32")
+
     def _divide_inputs(self, products, factor):
         """Add a MUL before each operator of `products`, which multiplies its input by `factor`.
 
@@ -207,7 +220,7 @@ class _ProductFile(GraphFile):
             product.inputs[0] = divided[id(graph), x]
 
 
-def _choose_factor(scale, offset, kernel):
+def _choose_factor(scale, offset, kernel, kernel_format):
     """Choose the divisor of each feature, and return a float32 array (D,).
 
     The median factor is 1. The factor is also 1 for features that are always zero, or whose kernel
@@ -221,23 +234,23 @@ def _choose_factor(scale, offset, kernel):
     factor = np.ones_like(reach)
     ratios = np.sqrt(reach[used] / entries[used])
     factor[used] = np.clip(ratios / np.median(ratios), 1 / _SPREAD, _SPREAD)
-    plain = _predict_noise(scale, offset, kernel)
-    balanced = _predict_noise(scale / factor, offset / factor, kernel * factor)
+    plain = _predict_noise(scale, offset, kernel, kernel_format)
+    balanced = _predict_noise(scale / factor, offset / factor, kernel * factor, kernel_format)
     return factor if balanced < plain else None
 
 
-def _predict_noise(scale, offset, kernel):
+def _predict_noise(scale, offset, kernel, kernel_format):
     """Return the mean variance that rounding adds to the outputs of a product.
 
     The features have mean `offset` and standard deviation `scale`, and are rounded to 255 steps of
-    their common range at each position. Each row of the kernel (outputs, D) is rounded to 127 steps
-    of its largest entry.
+    their common range at each position. The kernel (outputs, D) is rounded to the levels of its
+    format.
     """
     reach = _REACH * np.abs(scale)
     spread = max((offset + reach).max(), 0) - min((offset - reach).min(), 0)
     features = (spread / 255) ** 2 * np.square(kernel).sum(1).mean()
-    steps = np.abs(kernel).max(1) / 127
-    return features + np.square(steps).mean() * (scale**2 + offset**2).sum()
+    steps = np.square(kernel_format.compute_steps(kernel)).mean(0)
+    return features + (steps * (scale**2 + offset**2)).sum()
 
 
 def _lay_out(weight, rows, depth):

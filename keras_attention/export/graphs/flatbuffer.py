@@ -22,11 +22,13 @@ class Stored(Tensor):
     """A tensor in the graph of a LiteRT file.
 
     `constant` is the number of bytes of a constant, and 0 for a tensor that an operator computes.
-    `buffer` is the index of the buffer in the file that stores the constant.
+    `buffer` is the index of the buffer in the file that stores the constant. `block_size` is the
+    number of neighboring values with the same scale, and 0 if a constant has no blocks.
     """
 
     constant: int
     buffer: int
+    block_size: int = 0
 
     @property
     def elements(self):
@@ -160,7 +162,16 @@ class _Reader:
         buffer = self.model.Buffers(entry.Buffer())
         constant = buffer.Size() or buffer.DataLength()
         dtype = self.types[entry.Type()].lower()
-        return Stored(_text(entry.Name()), shape, dtype, constant, entry.Buffer())
+        block_size = self.block_size(entry.Quantization())
+        return Stored(_text(entry.Name()), shape, dtype, constant, entry.Buffer(), block_size)
+
+    def block_size(self, quantization):
+        blockwise = self.schema.QuantizationDetails.BlockwiseQuantization
+        if quantization is None or quantization.DetailsType() != blockwise:
+            return 0
+        details, table = self.schema.BlockwiseQuantization(), quantization.Details()
+        details.Init(table.Bytes, table.Pos)
+        return details.BlockSize()
 
     def operator(self, entry, stored):
         code = self.model.OperatorCodes(entry.OpcodeIndex())
@@ -283,6 +294,13 @@ class GraphFile:
             builtinOptionsType=getattr(self.schema.BuiltinOptions, name, 0),
             builtinOptions=table,
         )
+
+    def require(self, kind, version):
+        """Let all operators of type `kind` require a version of the operator, or a later one."""
+        code = getattr(self.schema.BuiltinOperator, kind)
+        for entry in self.model.operatorCodes:
+            if entry.builtinCode == code:
+                entry.version = max(entry.version, version)
 
     def value(self, tensor):
         """Return the values of `tensor`, a float16, float32 or int32 constant, else None."""

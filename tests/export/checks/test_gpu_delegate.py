@@ -90,6 +90,21 @@ def test_a_labeler_runs_whole(delegate, quantization, tmp_path):
 
 
 @pytest.mark.slow
+def test_int4_runs_whole_with_a_scale_for_each_row(delegate, tmp_path):
+    """Check that the export stores no blocks, because the delegate crashes on them."""
+    model, batch = labeler()
+    path, sizes = tmp_path / "m.tflite", {"batch_size": 1, "sequence_length": 12}
+    report = export.to_litert(
+        model, path, quantization="int4_weights", compatible_with="gpu", **sizes
+    )
+    assert not report.gpu and report.minimum_runtime["ai_edge_litert"] == "1.1.2"
+    result = delegate.run_signature(path, "serving_default", [batch])
+    assert result.fully_accelerated, result.refused
+    expected = export.load(path)(batch)["logits"]
+    np.testing.assert_allclose(result.outputs[0]["logits"], expected, atol=0.2)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("pooling", ["cls", "max", "attention"])
 def test_the_first_token_runs_whole(delegate, pooling, tmp_path):
     x = keras.Input((5, 12), name="x")

@@ -91,6 +91,21 @@ def test_gpu_objections_omit_supported_operators():
     assert graph_checks.list_gpu_objections(graph("STRIDED_SLICE", tensor(1, 2))) == ()
 
 
+def product_of_int4(block_size):
+    weights = flatbuffer.Stored("w", (4, 64), "int4", 128, 1, block_size)
+    operator = flatbuffer.Operator("FULLY_CONNECTED", False, (weights,), (), False)
+    return flatbuffer.Flatbuffer((), (weights,), (operator,), runtime="2.17.0")
+
+
+def test_int4_in_blocks_needs_newer_runtimes_and_no_gpu():
+    blocks, rows = product_of_int4(32), product_of_int4(0)
+    assert graph_checks.find_minimum_runtime(blocks)["ai_edge_litert"] == "2.1.6"
+    assert graph_checks.find_minimum_runtime(rows)["ai_edge_litert"] == "1.1.2"
+    (line,) = graph_checks.list_gpu_objections(blocks)
+    assert line == "FULLY_CONNECTED of int4 in blocks, which crashes: 1"
+    assert graph_checks.list_gpu_objections(rows) == ()
+
+
 @pytest.fixture(scope="module")
 def classifier():
     """Wide enough that its weights are what counts."""

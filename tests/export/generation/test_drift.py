@@ -6,7 +6,7 @@ import pytest
 import keras_attention.export as export
 from keras_attention.export.generation import drift
 from keras_attention.export.generation.settings import GenerationPlan
-from keras_attention.export.quantization import FLOAT32, INT8_WEIGHTS
+from keras_attention.export.quantization import FLOAT32, INT4_WEIGHTS, INT8_WEIGHTS
 from tests.export.conftest import TEXTS
 from tests.export.generation.test_settings import make
 
@@ -49,6 +49,10 @@ def test_too_much_of_it_is_refused(monkeypatch):
         export.ExportError, match="the same next token in 0.750 of the positions. Required is 0.9"
     ):
         drift.measure_drift("m.tflite", generation, INT8_WEIGHTS)
+    with pytest.raises(
+        export.ExportError, match=r'Required is \S+ Use quantization="int8_weights"'
+    ):
+        drift.measure_drift("m.tflite", generation, INT4_WEIGHTS)
     assert drift.measure_drift("m.tflite", None, FLOAT32) is None
     without = dataclasses.replace(generation, examples=())
     assert drift.measure_drift("m.tflite", without, FLOAT32) is None

@@ -44,7 +44,7 @@ def export(model, path, monkeypatch=None, signature=None, **settings):
         ka.export.to_litert(model, path, **settings)
     else:
         with monkeypatch.context() as patch:
-            patch.setattr(convert, "balance_products", lambda content, _: content)
+            patch.setattr(convert, "balance_products", lambda content, *_: content)
             ka.export.to_litert(model, path, **settings)
     return ka.export.load(path, signature)
 
