@@ -72,7 +72,7 @@ def test_fixed_shapes_run_and_free_ones_are_refused(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("quantization", sampled(["int8_weights", "int4_weights", None, "float16"]))
+@pytest.mark.parametrize("quantization", sampled(["int8_weights", None, "float16"]))
 @pytest.mark.parametrize("name", WHOLE)
 def test_whole_models(name, quantization, tmp_path_factory):
     assert_equal(export_whole(tmp_path_factory, name, quantization))
