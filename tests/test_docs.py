@@ -31,7 +31,10 @@ SLOW = {
 }
 SLOW |= {page for page in PAGES if page.startswith(("lecture/", "on-device/", "own-data/"))}
 # Packages without which the code of a page is not run.
-PACKAGES = {"on-device/onnx.md": ("onnxruntime", "openvino", "tf2onnx")}
+PACKAGES = {
+    "on-device/litert-lm.md": ("litert_lm", "litert_lm_builder"),
+    "on-device/onnx.md": ("onnxruntime", "openvino", "tf2onnx"),
+}
 WITH_CODE = [
     pytest.param(page, marks=[pytest.mark.slow] if page in SLOW else [])
     for page, text in PAGES.items()

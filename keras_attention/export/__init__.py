@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from keras_attention.export.hearing import Hearing
     from keras_attention.export.inspection import Inspection, inspect
     from keras_attention.export.litert import to_litert
+    from keras_attention.export.litert_lm import to_litert_lm
     from keras_attention.export.saved_model import to_saved_model
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "inspect",
     "load",
     "to_litert",
+    "to_litert_lm",
     "to_saved_model",
     "verify",
 ]
@@ -65,6 +67,7 @@ _MODULES = {
     "inspect": "inspection",
     "load": "checks.runner",
     "to_litert": "litert",
+    "to_litert_lm": "litert_lm",
     "to_saved_model": "saved_model",
     "verify": "checks.parity",
 }
