@@ -85,15 +85,21 @@ class EngineReader:
         Only `decode` returns logits, because the engine refuses other outputs of `prefill_N`.
         """
         stored = {model: entry for model, entry in self._layout.items() if entry[0]}
-        cache = tuple(Tensor(own, (1, *shape), dtype) for own, shape, dtype in stored.values())
+        cache = tuple(
+            Tensor(own, _add_heads((1, *shape)), dtype) for own, shape, dtype in stored.values()
+        )
         inputs = (Tensor(TOKENS, (1, length), "int32"), Tensor(POSITIONS, (length,), "int32"))
         names = tuple(tensor.name for tensor in cache)
         outputs = (LOGITS, *names) if name == "decode" else names
 
         def call(tensors):
-            before = {model: tensors[own] for model, (own, _, _) in stored.items()}
+            before = {
+                model: _reshape(tensors[own], (1, *shape))
+                for model, (own, shape, _) in stored.items()
+            }
             logits, after = self._step(tensors[TOKENS], before, tensors[POSITIONS][0])
             after = {own: after[model] for model, (own, _, _) in stored.items()}
+            after = {t.name: _reshape(after[t.name], t.shape) for t in cache}
             return after | ({LOGITS: logits} if LOGITS in outputs else {})
 
         all_inputs = (*inputs, *cache)
@@ -182,6 +188,18 @@ class PaddedDecoding(scope.Decoding):
         return ops.minimum(super().positions(length), self.last)
 
 
+def _add_heads(shape):
+    """Return the shape (1, 1, S, C) of a cache entry (1, S, C), and other shapes unchanged.
+
+    The engine finds the length of the cache in the third axis. It stops too early if that is C.
+    """
+    return shape if len(shape) > 3 else (1, *shape)
+
+
+def _reshape(x, shape):
+    return x if len(x.shape) == len(shape) else ops.reshape(x, shape)
+
+
 def _fill_up(tokens, index, endpoint):
     """Return the inputs of an endpoint for tokens (1, n) from position `index`, as the engine does.
 
@@ -214,6 +232,12 @@ def _check_decoder(decoder, max_length):
             f"{name} keeps a state, {states[0]}, which every token changes. LiteRT-LM fills up "
             "prompts with padding, which would change it, too. Use attention layers only, or "
             "to_litert(..., generate=...)."
+        )
+    entries = [entry for entry in decoder.cache_spec.entries.values() if entry.dtype != "bool"]
+    if len(entries) < 2:
+        raise ValueError(
+            f"{name} stores a single tensor, but LiteRT-LM needs keys and values. Expected more "
+            "than one layer of this kind. Use to_litert(..., generate=...)."
         )
     least = decoder.min_prompt_length(max_length)
     if least > 1:

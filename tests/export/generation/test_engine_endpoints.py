@@ -64,6 +64,12 @@ def test_names_shapes_and_lengths_are_the_engines():
     # A piece of 1 token and 5 paddings fits after 19 tokens. No entry is shorter.
     assert shapes["kv_cache_k_0"] == shapes["kv_cache_v_0"] == (1, 2, 25, 4)
     assert len(shapes) == 4  # and no mask
+    latent = ka.attention.LatentAttention(2, 4, latent_dim=5, rotary_dim=2)
+    feed_forward = ka.blocks.FeedForward(8)
+    encoder = ka.models.TransformerEncoder(2, attention=latent, feed_forward=feed_forward)
+    model = ka.models.causal_language_model(19, hidden_dim=8, position=None, encoder=encoder)
+    (*_, last) = EngineReader(Decoder(model), 20, 6).endpoints[0].inputs
+    assert (last.name, last.shape) == ("kv_cache_v_0", (1, 1, 25, 7))
     reader = EngineReader(Decoder(make_model(position=ka.positions.Learned(30))), None, None)
     assert (reader.max_length, reader.prefill_length) == (30, 30)
 
@@ -98,6 +104,9 @@ def test_decoders_that_the_engine_cannot_run_are_refused(decoders):
         EngineReader(Decoder(model), 8, 4)
     with pytest.raises(ValueError, match="8 are more than|8 tokens"):
         EngineReader(Decoder(make_model(position=ka.positions.Learned(6))), 8, 4)
+    latent = ka.attention.LatentAttention(2, 4, latent_dim=5, rotary_dim=2, mask="causal")
+    with pytest.raises(ValueError, match="layers stores a single tensor, but LiteRT-LM needs keys"):
+        EngineReader(Decoder(make_layer_model(latent)), 8, 4)
     prefix = ka.attention.MultiHeadAttention(2, 4, mask=ka.masks.Prefix(3))
     with pytest.raises(ValueError, match="The first 3 tokens of .* LiteRT-LM reads prompts"):
         EngineReader(Decoder(make_layer_model(prefix)), 8, 4)
