@@ -24,8 +24,12 @@ def test_what_is_not_a_language_model_with_a_tokenizer_is_refused(tmp_path, labe
         to_litert_lm(labeler, tmp_path / "model.litertlm")
 
 
-def test_arguments_are_checked(tmp_path):
-    task = make_task(ka.data.Characters.build([TEXT]), num_layers=1, num_heads=2)
+@pytest.fixture(scope="module")
+def task():
+    return make_task(ka.data.Characters.build([TEXT]), num_layers=1, num_heads=2)
+
+
+def test_arguments_are_checked(tmp_path, task):
     with pytest.raises(ValueError, match="not a file name that ends in .litertlm. Rename it"):
         to_litert_lm(task, tmp_path / "model.tflite")
     with pytest.raises(ValueError, match='Use "int8_weights" for models that generate'):
@@ -34,9 +38,8 @@ def test_arguments_are_checked(tmp_path):
         to_litert_lm(task, tmp_path / "model.litertlm", prefill_length=1)
 
 
-def test_a_missing_package_is_named(tmp_path, monkeypatch):
+def test_a_missing_package_is_named(tmp_path, monkeypatch, task):
     monkeypatch.setitem(sys.modules, "litert_lm_builder", None)
-    task = make_task(ka.data.Characters.build([TEXT]), num_layers=1, num_heads=2)
     with pytest.raises(ExportError, match=r"Run pip install 'keras-attention-zoo\[litert-lm\]'"):
         to_litert_lm(task, tmp_path / "model.litertlm")
     assert not list(tmp_path.iterdir())

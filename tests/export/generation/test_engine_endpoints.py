@@ -102,8 +102,9 @@ def test_decoders_that_the_engine_cannot_run_are_refused(decoders):
     model = make_layer_model(ka.attention.LinearAttention(2, 4, mask="causal"))
     with pytest.raises(ValueError, match="keeps a state, .* which every token changes"):
         EngineReader(Decoder(model), 8, 4)
-    with pytest.raises(ValueError, match="8 are more than|8 tokens"):
-        EngineReader(Decoder(make_model(position=ka.positions.Learned(6))), 8, 4)
+
+
+def test_a_single_entry_and_a_prefix_are_refused():
     latent = ka.attention.LatentAttention(2, 4, latent_dim=5, rotary_dim=2, mask="causal")
     with pytest.raises(ValueError, match="layers stores a single tensor, but LiteRT-LM needs keys"):
         EngineReader(Decoder(make_layer_model(latent)), 8, 4)

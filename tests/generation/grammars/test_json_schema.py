@@ -1,13 +1,21 @@
 """Drawn JSON schemas: every text is JSON, and validates."""
 
+import dataclasses
 import json
 import random as standard_random
 
 import jsonschema
+import keras
 import numpy as np
 import pytest
 
 import keras_attention as ka
+from keras_attention.core.scope import MASK_CONSTANT
+from keras_attention.export import convert
+from keras_attention.export.endpoint import save_endpoints
+from keras_attention.export.generation.endpoints import make_endpoints
+from keras_attention.export.generation.settings import make_plan
+from keras_attention.generation.decoder import Decoder
 from tests.generation.grammars.schemas import draw_schema
 from tests.generation.grammars.test_regex import SAMPLERS, make_tokens
 from tests.generation.grammars.vocabulary import END, TOKENS, walk, write
@@ -79,6 +87,51 @@ def test_texts_that_a_file_generates_validate(seed, tmp_path):
             check(schema, write(row))
     for row in generator.loop(prompt, "beam")["generated_ids"][:, 0]:
         check(schema, write(row))
+
+
+PER_FILE, ROWS, PROMPT = 20, 4, 3
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("part", range(50))
+def test_each_of_a_thousand_drawn_schemas_validates_from_a_file(part, tmp_path):
+    """A file holds one small model and a signature for each schema."""
+    schemas = [draw_schema(np.random.default_rng([part, k])) for k in range(PER_FILE)]
+    path, points = export_each(schemas, tmp_path), range(PER_FILE)
+    random = np.random.default_rng(part)
+    for schema, run in zip(
+        schemas, [ka.export.load(path, f"each_{k}") for k in points], strict=True
+    ):
+        shape = run.shapes["uniform"]
+        prompt = random.integers(1, len(TOKENS) + 1, (ROWS, PROMPT)).astype("int32")
+        uniform = (random.integers(1 << 23, size=shape) / (1 << 23)).astype("float32")
+        for row in run({"token_ids": prompt, "uniform": uniform})["generated_ids"]:
+            check(schema, write(row))
+
+
+def export_each(schemas, folder):
+    """Return the path of a LiteRT file with a signature for each schema, `each_0` and so on."""
+    keras.utils.set_random_seed(0)
+    model = ka.models.causal_language_model(
+        len(TOKENS) + 1, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8
+    )
+    decoder, points = Decoder(model), []
+    for k, schema in enumerate(schemas):
+        constraint = make(schema)
+        number = constraint.least_tokens + k % 12
+        request = ka.export.Generation(
+            ka.generation.Sample(3.0),
+            max_length=PROMPT + number - 1,
+            max_new_tokens=number,
+            end_token_id=END,
+            constraints=constraint,
+        )
+        (*_, loop) = make_endpoints(make_plan(decoder, request, ROWS, PROMPT))
+        points.append(dataclasses.replace(loop, name=f"each_{k}"))
+    save_endpoints(model, points, folder / "saved_model", MASK_CONSTANT)
+    path = folder / "model.tflite"
+    path.write_bytes(convert.convert_saved_model(folder / "saved_model", points, model))
+    return path
 
 
 @pytest.mark.parametrize(
