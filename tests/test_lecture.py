@@ -104,7 +104,7 @@ def test_command_runs_a_script(capfd, tmp_path):
 @pytest.mark.sweep
 @pytest.mark.parametrize("name", NAMES)
 def test_claim_turns_out_as_on_its_page(name, lesson):
-    """The whole script, without the files of real data."""
+    """Check the whole script, without the files of real data."""
     numbers = run_tool("lecture.py")["read_numbers"](name)
     if numbers["data"].startswith("generated"):
         assert run_script(name, quick=False).verdict == numbers["verdict"]

@@ -94,7 +94,7 @@ def train(make, chunk_size=None, weights=None, loss=None, eager=False):
 
 
 def assert_equal(actual, expected):
-    """Compare what was logged, and weights of order 1 after two steps of float32, rate 0.5.
+    """Compare the logs, and the weights after two steps. Weights are of order 1, the rate is 0.5.
 
     The order of the sums differs, by 2e-6 at most so far. A label left out changes weights by 0.02.
     """
@@ -132,7 +132,7 @@ def test_losses(name):
     """Keras's own has no weights here: on PyTorch it changes them before the metrics see them."""
     weights = np.linspace(0.01, 0.05, 5, dtype="float32")[:, None] * np.ones((5, 9), "float32")
     weights = None if name == "keras" else weights
-    eager = name == "mean_with_sample_weight"  # quicker; the others run as graphs
+    eager = name == "mean_with_sample_weight"  # quicker, the others run as graphs
     whole, chunked = (train(biased, size, weights, make_loss(name), eager) for size in (None, 4))
     assert_equal(chunked, whole)
 

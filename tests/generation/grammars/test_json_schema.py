@@ -95,7 +95,7 @@ PER_FILE, ROWS, PROMPT = 20, 4, 3
 @pytest.mark.sweep
 @pytest.mark.parametrize("part", range(50))
 def test_each_of_a_thousand_drawn_schemas_validates_from_a_file(part, tmp_path):
-    """A file holds one small model and a signature for each schema."""
+    """Check files with one small model and a signature for each schema."""
     schemas = [draw_schema(np.random.default_rng([part, k])) for k in range(PER_FILE)]
     path, points = export_each(schemas, tmp_path), range(PER_FILE)
     random = np.random.default_rng(part)
