@@ -25,14 +25,13 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
 
     1. `project_query` returns the query heads. By default it applies `_query_dense`.
     2. `project_key_value` returns a dict with the key and value heads.
-    3. `attend_heads` calls `self.attend`. Override it, for example, to add a bias to the
-       `Equation`.
+    3. `attend_heads` computes the attention of the heads. Most subclasses keep it.
     4. `project_output` maps the heads to the output. By default it applies `_output_dense`.
 
-    The subclass creates its projections in `build` and then calls `build_parts`. To support
-    decoding, its `cache_shapes` lists the entries of `project_key_value` that a cache stores. To
-    support quantization and LoRA, it also derives from `ProjectionOwner` and creates its
-    projections by the function `project` of `attention/projection.py`.
+    Queries are heads (B, T, N, H), keys and values (B, S, K, H). The argument `visibility` holds
+    the masks and positions of a call. A subclass with weights creates them in `build` and then
+    calls `build_parts` with the shape of the query heads. The property `cache_shapes` makes it
+    usable for decoding. The guide *Write your own* explains more.
 
     Args:
         score: a score of `keras_attention.scores`, its name or its config.
@@ -52,7 +51,7 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
             left-padded input the result is wrong.
 
     Call arguments:
-        query: (B, T, D), or (B, dims..., D) for layers with `attention_axes`.
+        query: (B, T, D), or (B, dims..., D) for layers that attend over several axes.
         value: (B, S, D).
         key: (B, S, D). Defaults to `value`.
         query_mask: bool (B, T), True = a token, False = padding. Keras fills this mask and the next

@@ -15,11 +15,12 @@ class DependencyCrossentropy(GlobalMeanLoss):
     """Loss of `ka.models.dependency_parser` (Dozat and Manning, 2017, section 3.2).
 
     For each word it is the cross-entropy of the head, plus the cross-entropy of the relation to the
-    true head. Compile it with `ka.training.JointModel`.
+    true head. The loss reads both outputs of the parser, and Keras passes only one output to a
+    loss. So wrap the parser: `ka.training.JointModel(parser).compile("adam", loss=loss)`.
 
     Args:
-        label_smoothing: float, the probability that the targets spread evenly over all relations.
-            Heads have no smoothing.
+        label_smoothing: float, the share of the target probability that is spread evenly over all
+            relations. Heads have no smoothing.
         reduction: how Keras combines the losses of a batch, by default the mean over words.
 
     Call arguments:

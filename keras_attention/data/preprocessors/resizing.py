@@ -13,7 +13,9 @@ INTERPOLATIONS = ("bilinear", "bicubic", "lanczos3", "nearest")
 
 @dataclasses.dataclass(frozen=True)
 class Resizing:
-    """Resizes an image to the input size of a model, and crops its center if `size` is set.
+    """Resizes an image, and crops its center if `size` is set. Image preprocessors have one.
+
+    `apply(image, final_size)` returns the image in the final size, the input size of a model.
 
     Args:
         interpolation: `"bilinear"`, `"bicubic"`, `"lanczos3"` or `"nearest"`. All but the last use

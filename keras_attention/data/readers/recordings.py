@@ -19,9 +19,10 @@ RATE = 16_000  # Hz, used if files have different rates
 class Recording(typing.NamedTuple):
     """A sound and its transcript.
 
-    `sound` is float32 samples (n,) from -1 to 1, or features (frames, features). `text` is the
-    transcript. `speaker` is a str, or None if unknown. `translation` is the transcript in another
-    language, or None.
+    `sound` is float32 samples (n,) from -1 to 1, or features (frames, features), such as a log-mel
+    spectrogram. `collect` states the sampling rate for all of them. `text` is the transcript.
+    `speaker` is a str, or None if unknown. `translation` is the transcript in another language, or
+    None.
     """
 
     sound: np.ndarray

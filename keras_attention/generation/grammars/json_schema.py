@@ -29,7 +29,10 @@ ESCAPED = ((0, 31), (34, 34), (92, 92))  # the characters that a JSON string mus
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class JSONSchema(Grammar):
-    """Allows only JSON that a JSON Schema describes, and is otherwise like `Regex`.
+    """Lets `ka.generation.generate` write only JSON that a JSON Schema describes.
+
+    Pass it as `constraints=` to `generate`, or to `ka.export.Generation` for an exported file. What
+    `Regex` says about the end of a text and about tables holds here, too.
 
     These parts of JSON Schema (draft 2020-12) are supported:
 
@@ -47,7 +50,9 @@ class JSONSchema(Grammar):
 
     Args:
         schema: dict, or str with JSON.
-        tokens: as in `Regex`.
+        tokens: the tokenizer of the model, one of `ka.data` (`Characters`, `Words`, `Subwords`,
+            `PretrainedTokenizer`), a `TokenTexts`, or a list with the text of each id, None for
+            special tokens.
         max_depth: int, how many times a definition of `$defs` may contain itself.
         separators: str between items, and str after a key, as in `json.dumps`.
 

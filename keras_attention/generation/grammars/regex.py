@@ -108,7 +108,9 @@ class Grammar(Constraint):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Regex(Grammar):
-    r"""Allows only texts that a regular expression matches as a whole (Willard & Louf, 2023).
+    r"""Lets `generate` write only texts that a regular expression matches (Willard & Louf, 2023).
+
+    The expression matches the whole text. Pass it as `constraints=` to `ka.generation.generate`.
 
     A row can end only after a match, and never gets into a state from which no match can be
     reached. If a match fits into `max_new_tokens`, every row is a match. Otherwise `generate`
