@@ -52,7 +52,7 @@ def make_endpoint(model, batch_size=None, sequence_length=None):
         sequence_length: int, a fixed size for all other dynamic axes. None keeps all of these axes
             dynamic.
     """
-    inputs, outputs = _name_inputs(model), _name_outputs(model)
+    inputs, outputs = name_inputs(model), _name_outputs(model)
     axes = {name: _fix_batch(name, t.shape, batch_size) for name, t in inputs.items()}
     lengths = {
         name: tuple(i for i, axis in enumerate(shape) if i and axis is None)
@@ -84,7 +84,7 @@ def pack_inputs(model, tensors):
     The result has the structure of `model.input`: a tensor, or a list or dict of tensors. Inputs
     that are bool in the model are cast from int32.
     """
-    flat = [from_signature(tensors[name], t.dtype) for name, t in _name_inputs(model).items()]
+    flat = [from_signature(tensors[name], t.dtype) for name, t in name_inputs(model).items()]
     return keras.tree.pack_sequence_as(_get_structure(model), flat)
 
 
@@ -116,7 +116,7 @@ def signature_dtype(dtype):
 
 def list_input_names(model):
     """Return the names that the inputs of a model have in a signature, in the model's order."""
-    return list(_name_inputs(model))
+    return list(name_inputs(model))
 
 
 def _get_structure(model):
@@ -130,7 +130,7 @@ def _get_structure(model):
     return model.inputs[0] if isinstance(model, keras.Sequential) else model.input
 
 
-def _name_inputs(model):
+def name_inputs(model):
     """Return a dict from the name of each input in a signature to its symbolic tensor."""
     structure = _get_structure(model)
     flat = keras.tree.flatten(structure)

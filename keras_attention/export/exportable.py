@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_attention.export.checks.cases import make_cases, run_model
 from keras_attention.export.checks.report import Signature
-from keras_attention.export.endpoint import Endpoint, make_endpoint
+from keras_attention.export.endpoint import Endpoint, make_endpoint, name_inputs
 from keras_attention.export.errors import ExportError
 from keras_attention.export.precision import (
     check_stateless,
@@ -158,7 +158,7 @@ def make_endpoints(models, batch_size=None, sequence_length=None):
     given and no model has a dynamic length.
     """
     free = {
-        name: any(None in tensor.shape[1:] for tensor in model.inputs)
+        name: any(None in tensor.shape[1:] for tensor in name_inputs(model).values())
         for name, model in models.items()
     }
     endpoints = []

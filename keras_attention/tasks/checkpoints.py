@@ -20,8 +20,8 @@ from keras_attention.pretrained.preprocessor_config import (
 from keras_attention.pretrained.sentence_transformers import read_pooling
 from keras_attention.pretrained.settings import read_settings
 from keras_attention.tasks import recipes
-from keras_attention.tasks.image_text_matcher import join_towers
 from keras_attention.tasks.registry import get_builder
+from keras_attention.tasks.towers import join_towers
 from keras_attention.tasks.writing import Writing
 
 PREPROCESSORS = {

@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_attention import data, training
 from keras_attention.core.checks import check_many, check_whole_number
-from keras_attention.core.lazy import blocks, keras, models, visualization
+from keras_attention.core.lazy import keras, models, visualization
 from keras_attention.export import inspection
 from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks import runners
@@ -23,8 +23,8 @@ from keras_attention.tasks.pictures import (
 )
 from keras_attention.tasks.task import Task
 from keras_attention.tasks.text_embedder import compare_vectors, scale_to_unit
+from keras_attention.tasks.towers import TEMPERATURE, join_towers
 
-TEMPERATURE = 0.07  # initial value in CLIP
 LEAST_TEMPERATURE, MOST_BIAS = 1e-4, 1e4  # bounds of the values in manifests
 ROWS = 64  # images in a batch
 # Name of a signature -> (layer of the model, its input, its output in an exported file).
@@ -52,28 +52,6 @@ class Towers(typing.NamedTuple):
 
     images: runners.PaddedRunner
     texts: runners.PaddedRunner
-
-
-def join_towers(image_encoder, text_encoder, *, temperature=TEMPERATURE, bias=None):
-    """Return a model that compares every image of a batch with every text.
-
-    Args:
-        image_encoder: functional `keras.Model` from images (B, H, W, C) to vectors (B, D).
-        text_encoder: functional `keras.Model` from token ids (B, T) to vectors (B, D).
-        temperature, bias: as in `ka.blocks.ContrastiveLogits`.
-
-    Returns:
-        A functional `keras.Model` from a dict of `"images"` and `"token_ids"` to logits: a row for
-        each image and a column for each text.
-    """
-    image, text = image_encoder.input, text_encoder.input
-    inputs = {
-        "images": keras.Input(image.shape[1:], dtype=image.dtype, name="images"),
-        "token_ids": keras.Input(text.shape[1:], dtype=text.dtype, name="token_ids"),
-    }
-    vectors = image_encoder(inputs["images"]), text_encoder(inputs["token_ids"])
-    logits = blocks.ContrastiveLogits(temperature, bias=bias, dtype="float32", name="logits")
-    return keras.Model(inputs, logits(*vectors), name="image_text_matcher")
 
 
 class ImageTextMatcher(Task):
