@@ -14,6 +14,7 @@ from keras_attention.generation.grammars.expressions import DEAD, START, Express
 from keras_attention.generation.grammars.pattern import parse_pattern
 from tests.generation.grammars.vocabulary import END, TOKENS, walk, write
 from tests.generation.toy import Toy
+from tests.grids import sampled
 
 Regex = ka.generation.Regex
 ATOMS = ["a", "b", "é", "日", ".", r"\d", r"\w", r"\s", r"\D", "[ab]", "[^a]", "[0-9é-ü]", r"\.",
@@ -70,8 +71,9 @@ def test_patterns_match_as_in_python():
 
 
 @pytest.mark.slow
-def test_many_patterns_match_as_in_python():
-    assert check_patterns(range(1000, 4000)) > 10_000
+@pytest.mark.parametrize("part", sampled(range(6)))
+def test_many_patterns_match_as_in_python(part):
+    assert check_patterns(range(1000 + 500 * part, 1500 + 500 * part)) > 1500
 
 
 @pytest.mark.parametrize(
