@@ -21,7 +21,7 @@ demo: $(READY) ## train, export, verify and picture a small model on handwritten
 # Without oneDNN, whose kernels TensorFlow never frees: half a gigabyte less, and the same numbers on
 # every processor. The slow tests run with it, as users do. Four processes on two cores as well: the
 # fewer tests a process runs, the less memory it keeps.
-test: $(READY) ## run the default tests (6 minutes on two cores; tests/README.md)
+test: $(READY) ## run the default tests (8 minutes on two cores; tests/README.md)
 	TF_ENABLE_ONEDNN_OPTS=0 $(IN_VENV) -m pytest --numprocesses=4 --dist=worksteal
 
 test-slow: $(READY) ## run the slow tests: runtimes, small trainings, commands, documents
