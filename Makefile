@@ -40,7 +40,7 @@ UNOPTIMIZED := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_p
 # Each version that setup.cfg allows at least, with Python 3.11: NumPy 2.0 has no wheels for 3.13.
 test-oldest: $(OLDEST)/.ready ## run the smoke test on the oldest versions (2 minutes)
 	$(OLDEST)/bin/python -m pytest -m 'slow or sweep or not slow' tests/test_smoke.py \
-	    tests/core/test_keras_internals.py tests/tasks/test_model_file.py
+	    tests/core/test_keras_internals.py tests/core/test_onednn.py tests/tasks/test_model_file.py
 
 test-backends: test-torch test-jax test-onnx ## run the layers' tests on PyTorch, on JAX and beside peers
 
