@@ -21,7 +21,6 @@ from keras_attention.pretrained.sentence_transformers import read_pooling
 from keras_attention.pretrained.settings import read_settings
 from keras_attention.tasks import recipes
 from keras_attention.tasks.registry import get_builder
-from keras_attention.tasks.towers import join_towers
 from keras_attention.tasks.writing import Writing
 
 PREPROCESSORS = {
@@ -304,7 +303,7 @@ def _open_matcher(folder, task_class, builder, file_builder, positions):
     images = pretrained.load(folder, task="image_encoder", **options)
     texts = pretrained.load(folder, task="text_encoder")
     tensors = checkpoint.tensors
-    model = join_towers(images, texts, bias=0.0 if "logit_bias" in tensors else None)
+    model = task_class.join_encoders(images, texts, bias=0.0 if "logit_bias" in tensors else None)
     logits = model.get_layer("logits")
     for variable in logits.weights:
         variable.assign(tensors[variable.name].read().astype("float32").reshape(()))

@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_attention import data, training
 from keras_attention.core.checks import check_many, check_whole_number
-from keras_attention.core.lazy import keras, models, visualization
+from keras_attention.core.lazy import blocks, keras, models, visualization
 from keras_attention.export import inspection
 from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks import runners
@@ -16,15 +16,15 @@ from keras_attention.tasks.labels import Classification, check_top
 from keras_attention.tasks.pictures import (
     check_picture_fields,
     check_picture_runner,
+    choose_image_size,
     describe_pictures,
     find_channels,
-    fit_image_size,
     read_picture_sizes,
 )
 from keras_attention.tasks.task import Task
 from keras_attention.tasks.text_embedder import compare_vectors, scale_to_unit
-from keras_attention.tasks.towers import TEMPERATURE, join_towers
 
+TEMPERATURE = 0.07  # initial value in CLIP
 LEAST_TEMPERATURE, MOST_BIAS = 1e-4, 1e4  # bounds of the values in manifests
 ROWS = 64  # images in a batch
 # Name of a signature -> (layer of the model, its input, its output in an exported file).
@@ -103,18 +103,37 @@ class ImageTextMatcher(Task):
         super().__init__(model, preprocessor, builder=builder)
         self._temperature, self._bias = float(temperature), None if bias is None else float(bias)
 
+    @staticmethod
+    def join_encoders(image_encoder, text_encoder, *, temperature=TEMPERATURE, bias=None):
+        """Return a model that compares every image of a batch with every text.
+
+        Args:
+            image_encoder: functional `keras.Model` from images (B, H, W, C) to vectors (B, D).
+            text_encoder: functional `keras.Model` from token ids (B, T) to vectors (B, D).
+            temperature, bias: as in `ka.blocks.ContrastiveLogits`.
+
+        Returns:
+            A functional `keras.Model` from a dict of `"images"` and `"token_ids"` to logits, with a
+            row for each image and a column for each text.
+        """
+        image, text = image_encoder.input, text_encoder.input
+        inputs = {
+            "images": keras.Input(image.shape[1:], dtype=image.dtype, name="images"),
+            "token_ids": keras.Input(text.shape[1:], dtype=text.dtype, name="token_ids"),
+        }
+        vectors = image_encoder(inputs["images"]), text_encoder(inputs["token_ids"])
+        logits = blocks.ContrastiveLogits(temperature, bias=bias, dtype="float32", name="logits")
+        return keras.Model(inputs, logits(*vectors), name="image_text_matcher")
+
     @classmethod
     def make_parts(cls, data_set, recipe, builder):
         options, train = recipe.data, data_set.train
         keywords = recipe.list_keywords(models.ImageEmbedding)
-        size = data_set.about.get("image_size") or options.image_size
-        if not isinstance(size, tuple | list):
-            has_sizes = all(example.size is not None for example in train)
-            size = fit_image_size(train, size, keywords) if has_sizes else (size, size)
+        size = choose_image_size(data_set, options.image_size, keywords)
         channels = keywords.setdefault("num_channels", find_channels(train))
         preprocessor = data.ImageTextPairPreprocessor.build(
             train,
-            tuple(size),
+            size,
             channels,
             min_count=options.min_count,
             max_size=options.max_size,
@@ -125,8 +144,8 @@ class ImageTextMatcher(Task):
         texts = models.text_encoder(
             len(preprocessor.tokenizer), **shared, pooling="mean", head=_make_head(keywords)
         )
-        images = models.image_encoder(tuple(size), **keywords, head=_make_head(keywords))
-        return join_towers(images, texts), preprocessor, {}
+        images = models.image_encoder(size, **keywords, head=_make_head(keywords))
+        return cls.join_encoders(images, texts), preprocessor, {}
 
     @classmethod
     def read_settings(cls, fields):

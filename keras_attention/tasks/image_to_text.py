@@ -12,10 +12,10 @@ from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import make_accuracy, make_perplexity
 from keras_attention.tasks.pictures import (
     check_picture_fields,
+    choose_image_size,
     describe_pictures,
     find_channels,
     find_grid,
-    fit_image_size,
     read_picture_sizes,
 )
 from keras_attention.tasks.writing import Writing
@@ -100,12 +100,9 @@ class ImageToText(WritingTask):
         else:
             target = build_tokenizer(options.tokens, texts, options.vocabulary_size)
         keywords = recipe.list_keywords(models.ImageEmbedding)
-        size = data_set.about.get("image_size") or options.image_size
-        if not isinstance(size, tuple | list):
-            has_sizes = all(example.size is not None for example in train)
-            size = fit_image_size(train, size, keywords) if has_sizes else (size, size)
+        size = choose_image_size(data_set, options.image_size, keywords)
         channels = keywords.setdefault("num_channels", find_channels(train))
-        preprocessor = data.ImageTextPreprocessor(target, tuple(size), channels)
+        preprocessor = data.ImageTextPreprocessor(target, size, channels)
         longest = options.max_length
         if longest is None:
             longest = max(map(len, preprocessor.target_ids(texts))) - 1  # without BEGIN
@@ -115,7 +112,7 @@ class ImageToText(WritingTask):
             "labels": data_set.labels,
             "bins": bins,
         }
-        model = models.image_to_sequence(tuple(size), len(target), **keywords)
+        model = models.image_to_sequence(size, len(target), **keywords)
         return model, preprocessor, settings
 
     @classmethod

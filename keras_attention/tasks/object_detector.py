@@ -14,10 +14,10 @@ from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.pictures import (
     check_picture_fields,
     check_picture_runner,
+    choose_image_size,
     describe_pictures,
     find_channels,
     find_grid,
-    fit_image_size,
     read_picture_sizes,
 )
 from keras_attention.tasks.runners import check_sizes, softmax
@@ -88,12 +88,10 @@ class ObjectDetector(Task):
     @classmethod
     def make_parts(cls, data_set, recipe, builder):
         keywords = recipe.list_keywords(models.ImageEmbedding)
-        size = data_set.about.get("image_size") or recipe.data.image_size
-        if not isinstance(size, tuple | list):
-            size = fit_image_size(data_set.train, size, keywords)
+        size = choose_image_size(data_set, recipe.data.image_size, keywords)
         channels = keywords.setdefault("num_channels", find_channels(data_set.train))
-        model = models.object_detector(tuple(size), len(data_set.labels), **keywords)
-        return model, data.DetectionPreprocessor(data_set.labels, tuple(size), channels), {}
+        model = models.object_detector(size, len(data_set.labels), **keywords)
+        return model, data.DetectionPreprocessor(data_set.labels, size, channels), {}
 
     @classmethod
     def read_settings(cls, fields):

@@ -101,6 +101,23 @@ def find_grid(model, image_size):
     return embedding.count_patches(image_size, layers["patches"].patch_size)
 
 
+def choose_image_size(data_set, size, settings):
+    """Return the image size (height, width) of a new model.
+
+    Args:
+        data_set: `DataSet`. If its entry `image_size` is (height, width), this is the result.
+        size: int or (height, width), the choice without this entry. An int is the longer side. If
+            the size of an example is unknown, it is both sides.
+        settings: as in `fit_image_size`.
+    """
+    size = data_set.about.get("image_size") or size
+    if isinstance(size, tuple | list):
+        return tuple(size)
+    if any(example.size is None for example in data_set.train):
+        return size, size
+    return fit_image_size(data_set.train, size, settings)
+
+
 def fit_image_size(examples, longer, settings):
     """Choose an image size (height, width) with the median aspect ratio of the examples.
 
