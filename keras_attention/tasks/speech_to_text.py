@@ -13,7 +13,7 @@ from keras_attention.data.readers.sounds import measure_duration
 from keras_attention.data.tokenizers.building import build_tokenizer
 from keras_attention.tasks.length_limit import LengthLimit
 from keras_attention.tasks.runners import map_batches
-from keras_attention.tasks.speech_recognizer import (
+from keras_attention.tasks.sounds import (
     ROWS,
     check_rate,
     check_sounds,
