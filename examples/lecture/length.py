@@ -51,13 +51,13 @@ def build(position):
 
 
 def run(quick):
-    tests = [make_texts((160 if quick else 6400) // n, n, seed=1) for n in LENGTHS]
+    tests = [make_texts((160 if quick else 3200) // n, n, seed=1) for n in LENGTHS]
 
     def measure(model):
         return [100 * np.mean((np.argmax(model(x), -1) == y)[y >= 0]) for x, y in tests]
 
     builds = {name: lambda make=make: build(make()) for name, make in POSITIONS.items()}
-    settings = dict(epochs=4, learning_rate=1e-2, decay=True, loss=LOSS)
+    settings = dict(epochs=3, learning_rate=1e-2, decay=True, loss=LOSS)
     measured = lesson.compare(builds, measure, *make_texts(5000, TRAINED, 0), quick, **settings)
     rows = lesson.tabulate("positions", measured, {i: f"{n} tokens" for i, n in enumerate(LENGTHS)})
 
