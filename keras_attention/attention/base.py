@@ -28,10 +28,12 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
     3. `attend_heads` computes the attention of the heads. Most subclasses keep it.
     4. `project_output` maps the heads to the output. By default it applies `_output_dense`.
 
-    Queries are heads (B, T, N, H), keys and values (B, S, K, H). The argument `visibility` holds
-    the masks and positions of a call. A subclass with weights creates them in `build` and then
-    calls `build_parts` with the shape of the query heads. The property `cache_shapes` makes it
-    usable for decoding. The guide *Write your own* explains more.
+    The heads of queries are (B, T, N, H), those of keys and values (B, S, K, H), where K is a
+    divisor of N. The second and third method get an argument `visibility`, a record of the masks
+    and positions of the call. A subclass with weights creates them in `build` and then calls
+    `build_parts` with the shape (B, T, N, H). For decoding with a cache, the property
+    `cache_shapes` returns a dict with the shape of each key and value head for one token, such as
+    `{"key": (K, H), "value": (K, H)}`. The guide *Write your own* explains more.
 
     Args:
         score: a score of `keras_attention.scores`, its name or its config.
@@ -43,9 +45,10 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
             multiplied by 1 / (1 - dropout).
         seed: int, the seed of dropout, or None.
         implementation: name of a kernel, `"dense"`, `"fused"`, `"banded"`, `"chunked"` or `"ring"`.
-            None applies the rule of `keras_attention.attention.choose`. If a kernel is named, it
-            computes every output, or a call raises an error that explains why it cannot. Returned
-            weights and attention to a cache are always computed by `"dense"`.
+            None applies the rule of `keras_attention.attention.choose`, which describes them. If
+            the named kernel cannot compute a call, the call raises an error with the reason. There
+            are two exceptions, which `"dense"` always computes: calls that also return the
+            weights, and attention to a cache.
         padding: `"right"` if in every row padding comes after the tokens, or None. With `"right"`,
             attention on GPUs uses lengths instead of mask tensors. This is not checked: with
             left-padded input the result is wrong.
@@ -58,11 +61,13 @@ class AttentionLayer(OwnArguments, IntegerInputs, keras.layers.Layer):
             two from the implicit masks of the tensors.
         value_mask, key_mask: bool (B, S), the same for values and keys.
         attention_mask: bool, True = may attend, of shape (B, T, S), or broadcastable to (B, N, T,
-            S). Missing axes are added before T. A float mask must be a constant of zeros and ones.
+            S). A mask (B, T, S) is used for all heads, and a mask (T, S) also for all rows. A float
+            mask must be a constant of zeros and ones.
         return_attention_scores: bool, whether to also return the weights (B, N, T, S), before
             dropout.
         training: bool, whether dropout is active.
-        use_causal_mask: bool, whether key j is hidden from query i when j > i.
+        use_causal_mask: bool, whether a key is hidden from a query if its position is larger. It
+            is the same as `mask="causal"`, for one call.
         segment_ids: int (B, T), the number (1, 2, ...) of each token's document, if several
             documents are packed in one row. A token sees only its own document. Padding has 0.
         value_segment_ids: int (B, S), the same for values. Defaults to `segment_ids`.

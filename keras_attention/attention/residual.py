@@ -20,8 +20,8 @@ class ResidualAttention(MultiHeadAttention):
         return_raw_scores: bool, whether to also return the raw scores (B, N, T, S), as the last
             output.
 
-    With several `attention_axes`, raw scores have the shape of the weights, except that they never
-    include memory slots.
+    With several `attention_axes`, raw scores have the same shape as the attention weights that
+    `MultiHeadAttention` returns. Only the scores of memory slots are never included.
 
     ```python
     import keras

@@ -83,9 +83,10 @@ class ConditionalRandomField(OwnArguments, keras.layers.Layer):
     """Conditional random field (CRF): predicts the best sequence of labels, not each label alone.
 
     The layer learns a score for each pair of neighboring labels (Lafferty et al., 2001). It follows
-    the layer that computes the logits of a tagger (Lample et al., 2016, section 2.2). The labels
-    with the largest outputs are the label sequence with the largest score. Train the model with the
-    loss `ka.training.CRFLoss`, which reads what this layer attaches to its output.
+    the layer that computes the logits of a tagger (Lample et al., 2016, section 2.2), and must be
+    the last layer. The argmax of the output in each position gives the label sequence with the
+    largest score. Train the model with the loss `ka.training.CRFLoss`, which needs the logits and
+    the learned scores. It finds them as attributes of the output tensor.
 
     Args:
         labels: list of str, the tag of every class, in the order of the logits. Then the result
@@ -99,9 +100,10 @@ class ConditionalRandomField(OwnArguments, keras.layers.Layer):
         mask: bool (B, T), True = a token. Keras fills it from the implicit mask. Positions outside
             the mask are left out of the sequence.
 
-    Returns (B, T, L), at most 0. In each position the chosen label has 0. Every other label has the
-    score that would be lost with this label after the labels chosen before it, from -100 to -0.001.
-    Outside the mask the first label is chosen. The computation is in float32.
+    Returns (B, T, L). In each position the label of the best sequence has 0. Any other label has
+    how much lower the total score would be if the labels before stayed, this label came next, and
+    the rest was chosen again as well as possible. This difference is from -100 to -0.001. Outside
+    the mask the first label is chosen. The computation is in float32.
 
     ```python
     import numpy as np

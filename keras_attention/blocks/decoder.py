@@ -20,8 +20,9 @@ class DecoderBlock(EncoderBlock):
     """A Transformer block that also attends to a source (Vaswani et al., 2017, section 3.1).
 
     With `norm="pre"` it computes `x + attention(n(x))`, then `x + cross_attention(n(x), encoded)`,
-    then `x + feed_forward(n(x))`, where n is a norm. The block itself does not hide later tokens:
-    use an `attention` with `mask="causal"`. For a decoder without a source, use `EncoderBlock`.
+    then `x + feed_forward(n(x))`, where n is a norm, with its own weights each time. The block
+    itself does not hide later tokens: use an `attention` with `mask="causal"`. For a decoder
+    without a source, use `EncoderBlock`.
 
     Args:
         attention: a layer for self-attention, called as `attention(query, value)`, such as
@@ -31,7 +32,8 @@ class DecoderBlock(EncoderBlock):
         feed_forward: a layer called on one tensor, such as `FeedForward`.
         norm, normalization, epsilon: where norms are, such as `"pre"`, which norm it is, such as
             `"layer_norm"`, and a small number that it adds before it divides. `EncoderBlock` lists
-            the choices. `DeepNorm` needs `num_branches=3`.
+            the choices and the defaults. A `DeepNorm` for this block is made with
+            `num_branches=3`, as in `norm=DeepNorm(num_layers=12, num_branches=3)`.
         dropout, stochastic_depth, layer_scale, remat: the dropout rate for the output of a branch,
             the fraction of examples that skip a branch in training, the initial value of a learned
             scale of a branch (None for no scale), and whether training recomputes activations to

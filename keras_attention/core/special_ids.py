@@ -12,7 +12,8 @@ class Padding:
 
     Attributes:
         id: int, or None if every id is a token.
-        allowed: bool, False if the model's embedding does not accept rows with padding.
+        allowed: bool, False if the model accepts no padding, so that all rows of a batch must be
+            equally long. An embedding with `padding="none"` is of this kind.
     """
 
     id: int | None = 0

@@ -6,7 +6,7 @@ import math
 
 @dataclasses.dataclass(frozen=True)
 class WeightLayout:
-    """How one weight is split over devices.
+    """How one weight is split over devices. `LayoutReport` has one for each weight.
 
     Attributes:
         path: str, the `keras.Variable.path`.
@@ -33,9 +33,14 @@ class WeightLayout:
 class LayoutReport:
     """How the weights of a model are split over devices. `print` shows one line per weight.
 
+    `RoleParallel.report(model)` returns it.
+
     Attributes:
         mesh: dict {name of a mesh axis: number of devices}.
         weights: tuple of `WeightLayout`, one for each weight.
+        split: list of the `WeightLayout` of weights that are split.
+        size: int, the number of parameters of the model.
+        size_on_a_device: int, the number of parameters that each device stores.
 
     ```python
     import keras_attention as ka

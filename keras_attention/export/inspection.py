@@ -16,7 +16,7 @@ _PASSED = ("ADD", "CAST", "RESHAPE", "EXPAND_DIMS", "SQUEEZE", "SELECT", "SELECT
 
 @dataclasses.dataclass(frozen=True)
 class Inspection:
-    """The description of a model file, which `print` shows as text.
+    """The description of a model file. `inspect` returns it, and `print` shows it as text.
 
     Attributes:
         path: str, the path of the file or folder.

@@ -83,7 +83,8 @@ def text_classifier(
             such as BERT's pooler `keras.layers.Dense(hidden_dim, "tanh")`.
         bag_of_words: int, the width of a second vector for each text, a sum of word vectors that
             ignores their order (Joulin et al., 2017, *fastText*). It learns fast from long text and
-            with many classes. `PathDropout` joins it with the pooled vector. None leaves it out.
+            with many classes. `PathDropout` concatenates it with the pooled vector, and in training
+            drops one of the two. None leaves it out.
         name: str, the name of the model.
 
     Returns:

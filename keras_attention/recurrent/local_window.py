@@ -11,10 +11,11 @@ from keras_attention.core.part import OwnArguments
 class LocalWindow(OwnArguments, keras.layers.Layer):
     """Predicts which part of the source to attend to (Luong et al., 2015, section 3.2, *local-p*).
 
-    The layer predicts the center of a window. The center is `p = S sigmoid(vᵀ tanh(W h))`, where S
-    is the number of tokens in the source. Keys at positions s that are more than `half_width` away
-    from p are hidden. The weights of the other keys are multiplied by `exp(-(s - p)² / 2σ²)`, where
-    σ = half_width / 2 (equations 9 and 10).
+    `AttentionCell` takes it as `local=`. The layer predicts the center of a window, `p = n
+    sigmoid(vᵀ tanh(W h))`, where n is the number of tokens in the source, without padding. The cell
+    hides keys at positions s that are more than `half_width` away from p. It multiplies the
+    attention weights of the other keys by `exp(-(s - p)² / 2σ²)`, where σ = half_width / 2
+    (equations 9 and 10). As in the paper, they then add up to less than 1.
 
     Args:
         half_width: int, at least 1, the paper's D.
@@ -24,8 +25,8 @@ class LocalWindow(OwnArguments, keras.layers.Layer):
         state: (B, size of the state), the paper's h_t.
         mask: bool (B, S), True = a token. Padding must come last.
 
-    A call returns two tensors: bool (B, S), True for keys in the window, and float32 (B, S), the
-    factors of the weights.
+    A call returns two tensors: bool (B, S), True for positions in the window, which may include
+    padding, and float32 (B, S), the factors of the weights.
 
     ```python
     import numpy as np

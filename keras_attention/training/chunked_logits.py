@@ -30,15 +30,17 @@ class ChunkedLogits(checks.TrainsAnother, keras.Model):
             `keras.layers.Dense` or from `TokenEmbedding(...)(x, reverse=True)`. Examples are
             `causal_language_model`, `masked_language_model`, `seq2seq_transformer` and
             `encoder_decoder`.
-        chunk_size: int, number of tokens in a chunk, from all rows together. A larger chunk needs
-            more memory, a smaller chunk more time.
+        chunk_size: int, number of tokens in a chunk. The B · T tokens of a batch are cut into
+            chunks without regard to rows. A larger chunk needs more memory, a smaller chunk more
+            time.
 
     Arguments of `compile`:
         loss: a Keras loss that computes one value per token from logits, such as
             `MaskedSparseCategoricalCrossentropy`. Padding and ignored labels do not count. On
             several devices the mean is over the tokens of all devices.
         metrics, weighted_metrics: lists of `MaskedSparseCategoricalAccuracy` and
-            `MaskedPerplexity`. For metrics of whole rows, compile and evaluate `model`.
+            `MaskedPerplexity`, no other metrics. For a metric that needs whole rows or all logits,
+            compile and evaluate `model`.
 
     ```python
     import numpy as np

@@ -17,18 +17,20 @@ class InfoNCE(GlobalMeanLoss):
 
     It is the mean of two cross-entropies (van den Oord et al., 2018; Radford et al., 2021, figure
     3): of the right document among all documents, given the query, and of the right query among all
-    queries, given the document. Hard negatives only count as documents. Equal texts have equal
-    numbers in `y_true`, and a document that matches a query is not a negative of this query.
+    queries, given the matching document. Hard negatives, documents that look as if they matched,
+    only join the documents to choose from. Equal texts have equal numbers in `y_true`, and a
+    document that matches a query is not a negative of this query.
 
     On several devices, the negatives are the pairs of the same device.
 
     Call arguments:
         y_true: int (B, 1 + K), the numbers of the texts in each row: the query, the document that
-            matches it, then K - 1 hard negatives. A negative number stands for a missing text.
-            Rows without a query or a matching document are ignored.
+            matches it, then K - 1 hard negatives. A number below 0 stands for a missing text. Rows
+            without a query or a matching document do not count in the mean.
         y_pred: logits (B, K · B) of `ka.blocks.ContrastiveLogits`. The first B documents are the
-            matching documents of all rows, the next B their first hard negatives, and so on. With P
-            dimensions, the logits are (B, P, K · B), and the loss is the mean over dimensions.
+            matching documents of all rows, the next B their first hard negatives, and so on. If
+            `ContrastiveLogits` compares P lengths of vectors (its `dimensions`), the logits are (B,
+            P, K · B), and the loss is the mean over the lengths.
         sample_weight: (B,).
 
     ```python
@@ -64,8 +66,8 @@ class InfoNCE(GlobalMeanLoss):
 class ContrastiveAccuracy(MaskedMean):
     """Fraction of queries whose matching document has the largest logit in the batch.
 
-    `update_state` has the same arguments as a call of `InfoNCE`. With several dimensions, the
-    metric is the mean over dimensions. It depends on the batch size: with larger batches it is
+    `update_state` has the same arguments as a call of `InfoNCE`. With several lengths of vectors,
+    the metric is the mean over the lengths. It depends on the batch size: with larger batches it is
     lower.
 
     ```python

@@ -51,11 +51,12 @@ class SpeedReport:
 def speed_report():
     """Return what decides how fast models run on this machine, and what to change.
 
-    It measures nothing and changes nothing. TensorFlow reads the variable of oneDNN when it is
-    imported, so set the variable before.
+    It measures nothing and changes nothing.
 
     Returns:
-        A `SpeedReport`. Print it.
+        A `SpeedReport`, to print. If TensorFlow computes without oneDNN, Intel's library of fast
+        kernels, it advises to set the environment variable `TF_ENABLE_ONEDNN_OPTS=1`. Set it before
+        you import TensorFlow, because TensorFlow reads it only then.
 
     ```python
     import keras_attention as ka

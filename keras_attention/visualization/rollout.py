@@ -15,13 +15,16 @@ HEADS = {"mean": np.mean, "max": np.max, "min": np.min}
 def rollout(maps, heads="mean"):
     """Follow attention through all layers, from each position of the output to the inputs.
 
-    The weights of a layer are averaged over its heads. The residual connection passes each position
-    on unchanged, so a layer counts as A' = (A + I) / 2, for its weights A. Rows of A' sum to 1. The
-    result is the product A'_L ... A'_2 A'_1 of all layers (Abnar and Zuidema, 2020,
-    https://arxiv.org/abs/2005.00928). It does not depend on the prediction: see `relevance`.
+    `heads` says how the weights of a layer's heads become one matrix A. The residual connection
+    passes each position on unchanged, so the layer counts as A + I, with its rows divided by their
+    sums: A' = (A + I) / 2 for the mean over heads. The result is the product A'_L ... A'_2 A'_1 of
+    all layers (Abnar and Zuidema, 2020, https://arxiv.org/abs/2005.00928). It does not depend on
+    the prediction: see `relevance`.
 
-    In an encoder-decoder, a layer with `cross_attention` in its path adds shares of the source to
-    the shares of the target. The decoder's other layers must belong to the same blocks.
+    In an encoder-decoder, `maps` holds all layers of both. In a cross-attention, A reads from the
+    source and I from the target, so rows still sum to 1. A layer is a cross-attention if its path
+    contains `cross_attention`, and a self-attention of the decoder if it lies in the same block as
+    a cross-attention. All others belong to the encoder.
 
     Args:
         maps: dict of self-attention weights (B, N, T, T), as recorded by `record_attention`, or a

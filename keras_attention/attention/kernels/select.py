@@ -13,7 +13,7 @@ CACHED = "dense_cached"  # `dense` for keys and values in the layout of a cache
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """The kernel that computes a call of attention.
+    """The kernel that computes a call of attention. `choose` returns it.
 
     Attributes:
         implementation: str, the name of the kernel, such as `"fused"`.

@@ -49,6 +49,7 @@ def from_bracketed_files(
 def read_bracketed_trees(path, encoding="utf-8"):
     """Read one file in the Penn Treebank's format, and return a list of `ConstituencyTree`.
 
+    As in `from_bracketed_files`, traces and the function tags of labels (`-SBJ`) are left out.
     `encoding` is the name of the encoding in Python.
     """
     text = "\n".join(line for _, line in read_lines(path, encoding))

@@ -21,6 +21,7 @@ class DependencyTree(typing.NamedTuple):
 
     Each field is a tuple with a value for each word. A word depends on its head. The head is the
     position of a word, counted from 1, or 0 for the root of the tree. Exactly one word is the root.
+    The readers of `ka.data` refuse other trees.
     """
 
     tokens: tuple
@@ -115,10 +116,11 @@ def from_conllu_trees(
 
 @report_problems
 def read_conllu_trees(path, encoding="utf-8", *, problems=None):
-    """Read one CoNLL-U file, and return a list of `DependencyTree`.
+    """Read one CoNLL-U file, and return a list of `DependencyTree`, one for each sentence.
 
-    Errors are collected in `problems`, a `Problems`. If it is None, they are raised together as one
-    error. `encoding` is the name of the encoding in Python.
+    Multiword tokens and empty nodes are left out. If `problems` is a `Problems`, it notes broken
+    sentences, which are then missing from the list. If it is None, all errors are raised together
+    as one error. `encoding` is the name of the encoding in Python.
     """
     sentences, trees = conllu.read_words(path, _read_word, problems, encoding), []
     for number, words in enumerate(sentences, start=1):

@@ -47,8 +47,8 @@ class Dialogue(tuple):
 def pair_dialogues(data, turns=TURNS):
     """Make a `DataSet` of `Pair` from `data`, a `DataSet` of `Dialogue`, for `Seq2SeqLM`.
 
-    Each turn but the first becomes the target of one pair. The source of the pair is the turns
-    before, at most `turns` of them.
+    Each turn but the first becomes the target of one pair. The source is a str, the last `turns`
+    turns before it (fewer at the beginning), joined by `" <turn> "`.
     """
     check_whole_number("pair_dialogues", "turns", turns)
     parts = [

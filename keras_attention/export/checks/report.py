@@ -36,6 +36,8 @@ class Signature:
 class Parity:
     """The difference between an output of a file and of the model, for one batch in one runtime.
 
+    `ExportReport.parity` has one for each output, batch and runtime.
+
     Attributes:
         signature, output, runtime: str, the names of the signature, the output and the runtime.
         batch: str, the names and shapes of the inputs.
@@ -60,6 +62,8 @@ class Parity:
 class Runtime:
     """The result of running a file in one runtime, such as a GPU delegate.
 
+    `ExportReport.runtimes` has one for each known runtime.
+
     Attributes:
         name: str, the name of the runtime.
         ran: bool, whether the file ran.
@@ -76,13 +80,25 @@ class Runtime:
 
 @dataclasses.dataclass(frozen=True)
 class Drift:
-    """The difference between a file that generates text and its model on the same text.
+    """How much an exported LiteRT file that generates text differs from its model.
+
+    `export` compares both on the texts of `examples=`, and stores the result as
+    `ExportReport.drift`. Both read the given tokens of each text, not their own, and predict the
+    next token after each of them. Entry i of each attribute is about the predictions after the
+    token at position i, counted from 0, of all texts that are long enough.
 
     Attributes:
-        tokens: tuple of int, the number of tokens that were compared at each position.
-        argmax_agreement: tuple of float, the share of these tokens after which the file and the
-            model predict the same next token.
-        max_abs_error: tuple of float, the largest difference between logits at each position.
+        tokens: tuple of int, the number of texts with a token at this position.
+        argmax_agreement: tuple of float, the share of these texts in which the file and the model
+            predict the same next token.
+        max_abs_error: tuple of float, the largest absolute difference between two logits.
+
+    ```python
+    import keras_attention as ka
+
+    drift = ka.export.Drift(tokens=(4, 2), argmax_agreement=(1.0, 0.5), max_abs_error=(1e-6, 2e-3))
+    assert abs(drift.agreement - 5 / 6) < 1e-9  # of 6 predictions, 5 are the same
+    ```
     """
 
     tokens: tuple[int, ...]

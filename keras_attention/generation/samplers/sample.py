@@ -16,7 +16,9 @@ LEAST = 1e-30  # temperature: below it, float32 would divide 0 by 0
 class Sample(TokenSampler):
     """Samples each token from the model's distribution, or from its more probable part.
 
-    The arguments are applied in this order:
+    Pass it to `generate` as `sampler=`. The logits are divided by the temperature, then `top_k`,
+    `top_p` and `min_p` are applied in this order. Each sees only the tokens that are left, with
+    probabilities that add up to 1.
 
     Args:
         temperature: float above 0 that divides the logits. Above 1 makes tokens more random.
