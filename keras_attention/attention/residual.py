@@ -9,9 +9,10 @@ from keras_attention.attention.multi_head import MultiHeadAttention
 class ResidualAttention(MultiHeadAttention):
     """Multi-head attention that adds the scores of the layer below (RealFormer, He et al., 2021).
 
-    `s_l = score(q, k) + s_(l-1)` and `weights = normalize(s_l + bias, mask)` in layer l. Each layer
-    returns its raw scores s_l, which are then passed to the next layer. Raw scores include neither
-    masks nor the bias of a position encoding, which would accumulate over the layers.
+    `s_l = score(q, k) + s_(l-1)` and `weights = normalize(s_l + bias, mask)` in layer l, where
+    `normalize` is softmax by default and `bias` comes from the position encoding. On request, each
+    layer returns its raw scores s_l, which are then passed to the next layer. Raw scores include
+    neither masks nor the bias, which would accumulate over the layers.
 
     Args: those of `MultiHeadAttention`. All layers must have the same `num_heads`.
 
@@ -20,8 +21,8 @@ class ResidualAttention(MultiHeadAttention):
         return_raw_scores: bool, whether to also return the raw scores (B, N, T, S), as the last
             output.
 
-    With several `attention_axes`, raw scores have the same shape as the attention weights that
-    `MultiHeadAttention` returns. Only the scores of memory slots are never included.
+    With several `attention_axes`, raw scores have the shape of the attention weights that
+    `MultiHeadAttention` returns. The S keys never include memory slots.
 
     ```python
     import keras

@@ -53,8 +53,8 @@ class DecoderBlock(EncoderBlock):
             the number of each token's document. The cross-attention uses them only if both are
             given.
         positions, encoded_positions: int (T,) or (B, T), and int (S,) or (B, S), the positions of
-            the tokens. None is 0, 1, 2, ... The cross-attention gets `positions` only if its call
-            has the argument `query_positions`.
+            the tokens. None is 0, 1, 2, ... The cross-attention gets them as `query_positions` and
+            `value_positions`. A layer without the argument `query_positions` is called without it.
 
     Returns (B, T, D), or with `norm="resi_dual"` a pair of such tensors, with the mask of the
     inputs.

@@ -55,7 +55,7 @@ class LengthMask(IntegerInputs, keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class FixedLength(OwnArguments, keras.layers.Layer):
-    """Cuts or pads all rows to one length. The added zeros are not masked.
+    """Cuts rows at the end, or adds zeros, so that all have one length. No mask hides the zeros.
 
     Whisper always reads 30 seconds, and also attends to the silence at the end (Radford et al.,
     2022, section 2.2).

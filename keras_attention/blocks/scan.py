@@ -28,7 +28,7 @@ class Scan(IntegerInputs, keras.layers.Layer):
     function, the weights of all blocks are stacked, and `jax.lax.scan` runs the first block with
     the weights of each block in turn. So program size and compile time do not grow with the number
     of blocks. The results are the same as without the loop, even with dropout. During a step, the
-    stacked weights and their gradients need the memory of a second copy.
+    stack needs memory for a copy of all weights and a copy of all gradients.
 
     The blocks run one by one outside of traced functions, on other backends, and while attention is
     recorded, text is generated with a cache, or a model is exported.
@@ -43,8 +43,8 @@ class Scan(IntegerInputs, keras.layers.Layer):
         encoded: (B, S, E), the source of `DecoderBlock`s, else None.
         mask, encoded_mask, ...: the other call arguments of a block, passed to every block.
 
-    Returns the output of the last block, (B, T, D), with the mask of the inputs. With `each_layer`,
-    a list of the outputs of all blocks.
+    Returns the output of the last block, of the shape of `inputs`, with their implicit Keras mask.
+    With `each_layer`, a list of the outputs of all blocks.
 
     Raises:
         ValueError: the blocks differ in a setting, or in the number or the shapes of their weights.

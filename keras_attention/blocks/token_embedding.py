@@ -47,10 +47,11 @@ class TokenEmbedding(OwnArguments, IntegerInputs, keras.layers.Layer):
             table. A table stays shared when a model is saved and loaded, but not when
             `keras.models.clone_model` copies the model.
         padding_id: int, the id of padding, which is masked. None if every id is a token.
-        padding: where padding may be. None allows it anywhere. `"none"`: `padding_id` never occurs,
-            so there is no mask. `"right"`: it occurs only at the end of a row, which lets attention
-            use lengths instead of a mask. Ids that violate this raise an error, but not in compiled
-            functions, such as in `fit` and `predict`, whose results are then wrong.
+        padding: a promise about your ids. None promises nothing: padding may be anywhere. With
+            `"none"`, `padding_id` never occurs, so there is no mask. With `"right"`, it occurs only
+            at the end of a row. Then the mask is the same, and attention on GPUs computes with the
+            lengths of the rows, which is faster. Ids that break the promise raise an error, but not
+            in compiled functions such as `fit` and `predict`. There the results are wrong.
 
     Call arguments:
         inputs: int token ids (B, T), or with `reverse=True` vectors (B, T, D).

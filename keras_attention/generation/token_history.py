@@ -12,12 +12,14 @@ class TokenHistory:
     Attributes:
         tokens: int32 (B, length), the prompt and the new tokens. -1 means no token: before a
             shorter prompt, after the end, and where tokens are not chosen yet.
-        count: int32 scalar, the index of the next token.
+        count: int32 scalar, the index in `tokens` of the token to choose next.
         begin: int32 scalar, the index of the first token after the prompt.
         vocabulary_size: int V, number of token ids.
-        end: int32 scalar, the index after the last token that a row has room for. None if unknown.
+        end: int32 scalar, the index at which generation stops because `max_new_tokens` are chosen.
+            None if unknown.
         end_token_ids: tuple of ints, the ids that end a row.
-        state: the state of the constraint that reads the history, or None if it has no state.
+        state: what the constraint that reads the history stored for itself at the last token, or
+            None.
 
     ```python
     import numpy as np

@@ -16,9 +16,12 @@ class ConformerEncoder(TransformerEncoder):
     A block has attention and a convolution, between two feed-forward networks.
 
     Args:
-        num_layers, attention, feed_forward, ...: number of blocks, the layers that each block
-            copies, and the other arguments of `TransformerEncoder`. Each block has two copies of
-            the feed-forward network. `norm` must keep its default.
+        num_layers: int, the number of blocks.
+        attention, feed_forward: layers that each block copies. It has two copies of
+            `feed_forward`.
+        norm: must keep its default.
+        normalization, epsilon, ..., name: as in `TransformerEncoder`. `causal` does not change the
+            convolution.
         convolution: a layer called on x (B, T, D), which returns the same shape. Each block gets
             its own copy. None is `ConvolutionModule()`.
 

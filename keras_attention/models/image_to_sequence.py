@@ -56,22 +56,25 @@ def image_to_sequence(
 ):
     """Build a vision transformer with a decoder that generates tokens from an image.
 
-    The tokens can be a caption, the text that the image shows (Li et al., 2023, *TrOCR*), or
-    objects, each as four tokens for a box and one for its class (Chen et al., 2022, *Pix2Seq*,
-    section 2). To generate, call `ka.generation.generate` with the prompt `{"images": ...}`.
+    The tokens can be a caption. They can be the text written in the image (Li et al., 2023,
+    *TrOCR*). Or they can list objects, with four tokens for a box and one for its class (Chen et
+    al., 2022, *Pix2Seq*, section 2). To generate, call `ka.generation.generate` with the prompt
+    `{"images": ...}`.
 
     Args:
         image_size: int or (height, width) in pixels, a multiple of the patch size.
         vocabulary_size: int V, number of target ids.
         patch_size, num_channels, num_layers, ..., dropout: sizes of the images and the encoder,
-            explained in `vision_transformer`. The decoder uses the same sizes as the encoder.
+            explained in `vision_transformer`. The decoder has the same sizes, and as many layers
+            unless `num_decoder_layers` is given.
         score, normalizer: how encoder and decoder compute attention scores and turn them into
             weights, explained in `MultiHeadAttention`.
-        mask: the mask of the encoder's attention.
-        position, embedding: how the encoder encodes positions and embeds patches, explained in
-            `vision_transformer`.
-        num_decoder_layers, decoder_position, ..., tie_embeddings: sizes and parts of the decoder,
-            explained in `seq2seq_transformer`. Its source is the encoded image.
+        mask: the mask of the encoder's attention, one of `keras_attention.masks` or its name.
+        position, embedding, encoder: how the encoder encodes positions, embeds patches and encodes
+            them, explained in `vision_transformer`.
+        num_decoder_layers, decoder_position, target_embedding, decoder, tie_embeddings: the size
+            and the parts of the decoder, explained in `seq2seq_transformer`. Its source is the
+            encoded image.
         name: str, the name of the model.
 
     Returns:

@@ -19,6 +19,9 @@ from keras_attention.positions.relative_scores import check_heads
 class ALiBi(Position, Part):
     """Subtracts the distance times a slope per head from the scores (Press et al., 2022).
 
+    Pass it as `position=` of an attention layer. The layer calls it with its query heads
+    (B, T, N, H), and adds the result, (1 or B, N, T, S), to its scores.
+
     `bias = -m |i - j|` for query i and key j, with a slope m for each head. If the number of heads
     N is a power of two, the slopes are 2^(-8/N), 2^(-16/N), ..., 2^(-8). Otherwise, as in the
     paper's code, the first slopes are the slopes for the next lower power of two. The remaining
@@ -73,10 +76,15 @@ def compute_slopes(num_heads):
 class LearnedALiBi(WeightedBias):
     """`ALiBi` with learned slopes (Press et al., 2022, section 3).
 
-    The weight `log_slopes` (N,) holds the logarithms of the slopes, so slopes are always positive.
+    Pass it as `position=` of an attention layer. The layer calls it with its query heads
+    (B, T, N, H), and adds the result, (1 or B, N, T, S), to its scores.
+
+    The weight `log_slopes` (N,) holds the logarithm of the slope of each of the N heads, so slopes
+    are always positive.
 
     Args:
-        causal: bool, whether the distance of later keys counts as 0.
+        causal: bool. False subtracts the distance of earlier and later keys alike. True subtracts
+            nothing for later keys, but does not hide them: a mask does that.
         initializer: initializer of `log_slopes`. None starts with the slopes of `ALiBi`.
 
     ```python

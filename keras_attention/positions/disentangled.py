@@ -20,6 +20,8 @@ from keras_attention.positions.relative_scores import (
 class Disentangled(WeightedBias):
     """Adds content-to-position and position-to-content scores (DeBERTa, He et al., 2021).
 
+    Pass it as `position=` of an attention layer, which passes it its query and key heads.
+
     The result is `scores + (q · k_r[d] + k · q_r[d]) / √H` (equation 4, terms c2p and p2c), where d
     is the distance i - j, clipped to `max_distance`. Each head learns a vector k_r and a vector q_r
     for each d. In the second term, the paper's equation uses j - i, but this class uses i - j, as

@@ -24,6 +24,8 @@ from keras_attention.positions.patch_grid import (
 class Learned(WeightedEmbedding):
     """Adds a learned vector for each position (Gehring et al., 2017, BERT and ViT).
 
+    Pass it as `position=` of `ka.blocks.TokenEmbedding`, `PatchEmbedding` or a model.
+
     A token x at position p becomes `x + table[p]`. An input longer than `max_length` raises an
     error, at run time if its length is dynamic. `extend` returns a longer table, and `interpolate`
     resizes the table for another image size.
@@ -144,6 +146,8 @@ class Learned(WeightedEmbedding):
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Learned2D(WeightedEmbedding):
     """Adds learned vectors of the column to half of the features, and of the row to the rest.
+
+    Pass it as `position=` of `ka.blocks.TokenEmbedding`, `PatchEmbedding` or a model.
 
     DETR (Carion et al., 2020) and appendix D.4 of Dosovitskiy et al. (2021) use this encoding. This
     layer learns rows + columns vectors, where `Learned` learns rows · columns.

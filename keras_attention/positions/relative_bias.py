@@ -16,6 +16,9 @@ from keras_attention.positions.relative_scores import check_heads
 class RelativeBias(WeightedBias):
     """Adds a learned bias per head and distance to the scores (Raffel et al., 2020, T5).
 
+    Pass it as `position=` of an attention layer. The layer calls it with its query heads
+    (B, T, N, H), and adds the result, (1 or B, N, T, S), to its scores.
+
     `bias[n, i, j] = table[bucket(j - i), n]` for head n, query i and key j. A bucket is a range of
     distances. If a direction has m buckets, the first m/2 hold one distance each, 0 to m/2 - 1. The
     ranges of the other buckets grow logarithmically up to `max_distance`, and the last bucket also

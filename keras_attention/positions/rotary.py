@@ -25,6 +25,8 @@ from keras_attention.positions.patch_grid import check_grid, check_grid_length, 
 class Rotary(Position, Part):
     """Rotates pairs of features by an angle that grows with the position (Su et al., 2021, eq. 34).
 
+    Pass it as `position=` of an attention layer, which rotates its query and key heads with it.
+
     The R rotated features of a head form R/2 pairs. At position p, pair k is rotated by the angle
     `p · max_wavelength^(-2k/R)`, in all heads alike. The product of a query at position i and a key
     at position j therefore depends only on i - j. R is `rotary_dim`, or H if that is None.
@@ -120,6 +122,8 @@ GAMMA = 0.4
 @dataclasses.dataclass(frozen=True)
 class XPos(Position, Part):
     """Rotates features like `Rotary`, and makes scores decay with the distance (Sun et al., 2023).
+
+    Pass it as `position=` of an attention layer, which rotates its query and key heads with it.
 
     The R rotated features of a head form R/2 pairs. Pair k of a query at position i is multiplied
     by `z^(i / scale_base)`, and pair k of a key at position j by `z^(-j / scale_base)`, where

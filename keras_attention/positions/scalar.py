@@ -16,6 +16,8 @@ from keras_attention.positions.indices import count, expand_positions
 class Scalar(Position, Part):
     """Adds the position, a single number, to every feature: a baseline for comparison.
 
+    Pass it as `position=` of `ka.blocks.TokenEmbedding`, `PatchEmbedding` or a model.
+
     A token x at position p becomes `x + p / (T - 1)`, or `x + p` with `scaled=False`. Tutorials
     often start with this encoding (for example Kazemnejad, *Transformer Architecture: The
     Positional Encoding*, 2019). Unscaled, p becomes larger than the token's features. Scaled, the

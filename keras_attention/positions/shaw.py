@@ -19,6 +19,8 @@ from keras_attention.positions.relative_scores import (
 class Shaw(WeightedBias):
     """Adds a learned vector for the distance to each key and to each value (Shaw et al., 2018).
 
+    Pass it as `position=` of an attention layer, which passes it its query and key heads.
+
     For query i and key j, attention computes `scores + q · a^K[clip(j - i)] / √H` (equation 5) and
     `output + Σ weights · a^V[clip(j - i)]` (equation 3), where clip limits a distance to
     ±max_distance. All heads share the learned vectors a^K and a^V, as in the paper. Each query is

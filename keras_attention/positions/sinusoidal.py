@@ -28,6 +28,8 @@ from keras_attention.positions.patch_grid import (
 class Sinusoidal(Position, Part):
     """Adds sines and cosines of the position (Vaswani et al., 2017, section 3.5).
 
+    Pass it as `position=` of `ka.blocks.TokenEmbedding`, `PatchEmbedding` or a model.
+
     At position p, feature 2k gets `sin(p / max_wavelength^(2k/D))` and feature 2k + 1 gets the
     cosine of the same angle. If the width D is odd, there is one more sine than cosines.
 
@@ -102,6 +104,8 @@ def compute_frequencies(width, layout, max_wavelength):
 @dataclasses.dataclass(frozen=True)
 class Sinusoidal2D(Position, Part):
     """Adds `Sinusoidal` of the column to half of the features, and of the row to the rest.
+
+    Pass it as `position=` of `ka.blocks.TokenEmbedding`, `PatchEmbedding` or a model.
 
     MAE (He et al., 2022) uses this encoding. If the width D is odd, the column has one more feature
     than the row. MoCo v3 and big_vision divide exponents by n - 1 instead of n = D/4: use

@@ -98,19 +98,23 @@ class GridBias(WeightedBias):
 class SwinBias(GridBias):
     """Adds a learned bias per head for the distance in rows and in columns to the scores.
 
-    `bias[n, i, j] = table[i - j, n]` for head n, query i and key j (Liu et al., 2021, Swin,
-    equation 4). Here i - j is a distance in rows and columns. By default the table has
-    (2 · rows - 1) · (2 · columns - 1) rows, in the order of Swin's published weights. If there is a
-    prefix, it has three more rows, as in BEiT, for pairs that include a token of the prefix.
+    Pass it as `position=` of an attention layer. The layer calls it with its query heads
+    (B, T, N, H), and adds the result, (1 or B, N, T, S), to its scores.
+
+    `bias[n, i, j] = table[d(i, j), n]` for head n, query i and key j (Liu et al., 2021, Swin,
+    equation 4). The table has one row for each combination d of a distance in rows and a distance
+    in columns. By default these are (2 · rows - 1) · (2 · columns - 1), in the order of Swin's
+    published weights. If there is a prefix, the table has three more rows, as in BEiT, for pairs
+    that include a token of the prefix.
 
     Args:
         grid: (rows, columns) of the tokens, which are in row-by-row order. If each window is a
             sequence, this is the size of a window. If a mask such as `Window2D` defines the
             windows, the grid is the size of the image.
         prefix: int, the number of tokens before the grid.
-        max_distance: (rows, columns), ints. Larger distances count as these. If a mask defines the
-            windows, this keeps the table as small as the table of a window. None means the largest
-            distance in the grid.
+        max_distance: (rows, columns), ints. Larger distances count as these. If a mask defines
+            windows of r rows and c columns, (r - 1, c - 1) is enough, and makes the table as small
+            as the table of a window. None means the largest distance in the grid.
         initializer: initializer of the table. None uses a normal distribution with standard
             deviation 0.02.
 
@@ -172,6 +176,9 @@ class SwinBias(GridBias):
 @keras.saving.register_keras_serializable(package="keras_attention")
 class ContinuousBias(GridBias):
     """Adds a bias that a small network computes from the distance (Liu et al., 2022, Swin V2).
+
+    Pass it as `position=` of an attention layer. The layer calls it with its query heads
+    (B, T, N, H), and adds the result, (1 or B, N, T, S), to its scores.
 
     Distances i - j in rows and in columns are divided by the largest distance in the grid. The
     result d is rescaled to sign(d) · log2(1 + |8 d|) / log2(8) (equation 4). From both distances, a

@@ -25,6 +25,8 @@ from keras_attention.positions.relative_scores import (
 class TransformerXL(WeightedBias):
     """Adds Transformer-XL's distance terms and content bias to the scores (Dai et al., 2019).
 
+    Pass it as `position=` of an attention layer, which passes it its query and key heads.
+
     `score = (q · k + (q + v) · W r(i - j) + u · k) / √H`. Here q · k is term (a) of section 3.3,
     and this class adds the terms (b), (c) and (d). r(i - j) contains the sines and then the cosines
     of the distance, for D/2 wavelengths. The matrix W projects it for each head, and u and v are

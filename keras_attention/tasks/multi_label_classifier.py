@@ -18,9 +18,10 @@ class MultiLabelClassifier(LabelTask):
     """Predicts any number of labels (or none) for each text: emotions, topics, keywords.
 
     A label is predicted if its probability is above its threshold, regardless of the other labels.
-    `fit` chooses the thresholds that maximize the F1 of each label on the development split. A rare
-    label has too few examples for a reliable choice. So each threshold is also moved towards the
-    value that would be best if the predicted probabilities were correct.
+    `fit` replaces the thresholds with those that maximize the F1 of each label on the development
+    split, a part of the training data if none is given. A rare label has too few examples for a
+    reliable choice. So each threshold is then moved towards the value that would be best if each
+    predicted probability were exactly the share of texts with the label.
 
     Args:
         model: functional `keras.Model` that converts token ids (B, T) to logits (B, num_classes),

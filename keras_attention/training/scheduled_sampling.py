@@ -187,7 +187,7 @@ class ScheduledSampling(keras.callbacks.Callback):
     history = model.fit(
         {"target_ids": target[:, :-1]}, target[:, 1:], batch_size=2, callbacks=[sampling], verbose=0
     )
-    assert history.history["teacher_forcing"] == [0.75]  # in the second update
+    assert history.history["teacher_forcing"] == [0.75]  # of the epoch's last update, the second
     ```
     """
 

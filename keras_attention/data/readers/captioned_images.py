@@ -56,9 +56,10 @@ def caption_objects(data, bins=BINS, seed=0):
 
     Args:
         data: `DataSet` of `BoxedImage`.
-        bins: int, the number of positions along a side.
-        seed: int, for a random order of the objects in each training caption (Chen et al., 2022,
-            *Pix2Seq*, section 2.1). In dev and test, objects are sorted by position.
+        bins: int, the number of positions along a side of the image.
+        seed: int, for a random order of the objects in each training caption, which is drawn once
+            (Chen et al., 2022, *Pix2Seq*, section 2.1). In dev and test, objects are sorted from
+            top to bottom, then from left to right.
     """
     check_class_names(data.labels)
     parts = {name: [] for name in data.parts}

@@ -31,20 +31,23 @@ class StoredFile:
 class PretrainedTokenizer:
     """The tokenizer of a Hugging Face checkpoint: converts strings to ids, and ids to strings.
 
-    `ka.pretrained.tokenizer` returns the tokenizer of a checkpoint. A `tokenizer.json` is read by
-    the library `tokenizers`. For apps, `keras_attention.device` implements WordPiece and byte-level
-    BPE in plain Python, and returns the same ids.
+    You rarely call the constructor: `ka.pretrained.tokenizer` returns the tokenizer of a
+    checkpoint, and `from_vocabulary` makes one from a list of pieces. A `tokenizer.json` is read by
+    the library `tokenizers`. For phones, `keras_attention.device` implements WordPiece and
+    byte-level BPE in plain Python, and returns the same ids.
 
     Args:
-        kind: `"tokenizer.json"`, `"sentencepiece"`, `"t5"` or `"marian"`, the format of the files.
+        kind: the format of the files: `"tokenizer.json"`, or `"sentencepiece"`. `"t5"` and
+            `"marian"` are SentencePiece files, too, with the ids that these models use.
         files: dict from file name to bytes, the checkpoint's files.
         single, pair: where special tokens are added to a single text, and to a pair of two strings:
             lists of (part, segment id). A part is `"text"`, `"pair"` (the second string), or the id
             of a special token. `pair` is None if the model does not read pairs.
-        padding_id: int, the id that pads shorter rows, or None if every id is a token.
+        padding_id: int, the id that pads shorter rows, or None if every id is a token. Then all
+            rows of a call must have the same length.
         has_segments: bool, whether the model also reads `"segment_ids"`.
-        max_length: int, the maximum number of tokens in a row, including special tokens. None for
-            no limit.
+        max_length: int, the maximum number of tokens in a row, including special tokens. Longer
+            texts are cut. None for no limit.
 
     ```python
     import keras_attention as ka

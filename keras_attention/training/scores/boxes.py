@@ -16,18 +16,20 @@ def score_boxes(actual, detections, *, labels=None):
     Args:
         actual: list with one list of objects per image. An object is (label, box) or (label, box,
             is_crowd), and a box is (x0, y0, x1, y1) in pixels.
-        detections: list with one list of predictions (label, score, box) per image. Only the 100
-            predictions with the highest scores count.
+        detections: list with one list of predictions (label, score, box) per image. For each image
+            and class, only the 100 predictions with the highest scores count. Predictions of a
+            class that is not in `labels` do not count.
         labels: list of the classes to average over. None means the classes that occur in `actual`.
 
     Returns:
-        A dict of floats, computed with `pycocotools`: `"map"` is the mean over IoU thresholds 0.5,
+        A dict, computed with `pycocotools`: `"map"` is the mean over IoU thresholds 0.5,
         0.55, ... 0.95. `"map50"` and `"map75"` use only the threshold 0.5 or 0.75. `"map_small"`,
         `"map_medium"` and `"map_large"` are for objects of less than 32² pixels, from 32² to 96²,
         and larger, or NaN without such objects. `"by_label"` is a dict from label to (map, map50).
 
     Raises:
-        ValueError: the lists differ in length, or an object has a label that is not in `labels`.
+        ValueError: the lists differ in length, or an object of `actual` has a label that is not in
+            `labels`.
 
     ```python
     import keras_attention as ka

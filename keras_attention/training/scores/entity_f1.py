@@ -205,11 +205,13 @@ class EntityF1(EntityMetric):
 
     Args:
         labels: list of str, the tag of every class.
-        average: `"micro"` scores all entities together. `"macro"` is the mean over types, and
-            `"weighted"` the mean weighted by the number of entities of each type. None returns one
-            score per type, in the order of the attribute `types`.
+        average: `"micro"` scores all entities together. `"macro"` is the mean over the types that
+            occur in labels or predictions, and `"weighted"` the mean weighted by the number of
+            entities of each type. None returns one score per type, in the order of the attribute
+            `types`.
         ignore_class: int, the label of positions to ignore, such as padding or all subwords of a
-            word but the first. An entity continues across ignored positions.
+            word but the first. The metric reads labels and predictions as if these positions were
+            not there.
 
     `EntityPrecision` and `EntityRecall` have the same arguments. For shapes see `update_state`.
 
