@@ -1,22 +1,28 @@
 """A BERT encoder, forward and training step, compared with keras.layers and PyTorch.
 
-    python benchmarks/encoder.py [policies] [forward] [train]
+    python benchmarks/encoder.py [--rounds 9] [--cases "forward d768 T128" ...]
 
-`train` also measures PyTorch if it is installed.
+Two layers, batches of 8. Every stack works in its own process, and the processes take turns. They
+run the same weights, and their outputs or losses are compared first. Ratios are to Keras in
+float32. Keras also runs under XLA and under mixed_bfloat16, and ours under the policy that
+`ka.training.fastest_dtype_policy()` returns. PyTorch takes part if it is installed, with autocast
+for bfloat16.
 """
 
+import argparse
+import contextlib
 import importlib.util
-import sys
+import statistics
 
 import keras
 import numpy as np
 import tensorflow as tf
-from measure import compare
+import workers
 
 import keras_attention as ka
 
-LAYERS, BATCH, HEAD = 2, 8, 64
-KERAS = "keras.layers.MultiHeadAttention"
+LAYERS, BATCH, HEAD, ROUNDS = 2, 8, 64, 9
+BASE = "Keras, float32"
 
 
 def ours(length, width=768, **settings):
@@ -42,128 +48,6 @@ def theirs(length, width=768):
     return keras.Model(inputs, x)
 
 
-def forward(model, x):
-    function = tf.function(lambda x: model(x, training=False), autograph=False)
-    return lambda: function(x)
-
-
-def training_step(model, x, optimizer):
-    """Return a function that runs one training step with a squared loss, and returns the loss."""
-    optimizer.build(model.trainable_variables)
-
-    @tf.function(autograph=False)
-    def step(x):
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(tf.square(tf.cast(model(x, training=True), "float32")))
-        variables = [v.value for v in model.trainable_variables]
-        optimizer.apply(tape.gradient(loss, variables), model.trainable_variables)
-        return loss
-
-    return lambda: step(x).numpy()
-
-
-def torch_training_step(weights, x):
-    """Return the same training step in PyTorch. `weights` are those of the Keras encoder."""
-    import torch
-    from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_attention
-
-    weights = [torch.tensor(weight, requires_grad=True) for weight in weights]
-    optimizer = torch.optim.AdamW(weights, lr=1e-3, weight_decay=0.004, eps=1e-7)
-    x = torch.tensor(x)
-
-    def block(x, parts):
-        heads = []
-        for kernel, bias in zip(parts[0:6:2], parts[1:6:2], strict=True):
-            heads.append((x @ kernel.flatten(1) + bias.flatten()).unflatten(-1, (-1, HEAD)))
-        attended = scaled_dot_product_attention(*(y.transpose(1, 2) for y in heads))
-        attended = linear(attended.transpose(1, 2).flatten(2), parts[6].flatten(0, 1).T, parts[7])
-        x = layer_norm(x + attended, x.shape[-1:], parts[8], parts[9], 1e-6)
-        y = gelu(x @ parts[10] + parts[11]) @ parts[12] + parts[13]
-        return layer_norm(x + y, x.shape[-1:], parts[14], parts[15], 1e-6)
-
-    def step():
-        optimizer.zero_grad(set_to_none=True)
-        y = x
-        for i in range(LAYERS):
-            y = block(y, weights[16 * i : 16 * (i + 1)])
-        loss = y.square().mean()
-        loss.backward()
-        optimizer.step()
-        return loss.item()
-
-    return step
-
-
-def make_inputs(length, width=768):
-    return np.random.default_rng(0).normal(size=(BATCH, length, width)).astype("float32")
-
-
-def policies():
-    """Compare our encoder under `fastest_dtype_policy()` with Keras's under both policies."""
-    policy = ka.training.fastest_dtype_policy()
-    for length in (128, 512):
-        x = tf.constant(make_inputs(length))
-        base = theirs(length)
-        keras.config.set_dtype_policy("mixed_bfloat16")
-        mixed = theirs(length)
-        keras.config.set_dtype_policy("float32")
-        fast = ours(length, dtype=policy)
-        mixed.set_weights(base.get_weights())
-        copy_weights(base, fast)
-        models = {
-            f"{KERAS}, float32": base,
-            "the same, mixed_bfloat16": mixed,
-            f"keras_attention, {policy}": fast,
-        }
-        for model in models.values():
-            np.testing.assert_allclose(base(x), tf.cast(model(x), "float32"), atol=6e-2)
-        compare(
-            f"encoder, B{BATCH} T{length}, forward, by dtype policy",
-            {name: forward(model, x) for name, model in models.items()},
-        )
-
-
-def compare_forward():
-    for length in (128, 512):
-        x = tf.constant(make_inputs(length))
-        models = {KERAS: theirs(length), "keras_attention": ours(length)}
-        copy_weights(*models.values())
-        np.testing.assert_allclose(*(model(x) for model in models.values()), atol=2e-4)
-        compare(
-            f"encoder, {LAYERS} layers of 768, B{BATCH} T{length}, forward",
-            {name: forward(model, x) for name, model in models.items()},
-        )
-
-
-def compare_training():
-    """Compare training steps with each library's AdamW. Ours also runs under the fastest policy."""
-    policy = ka.training.fastest_dtype_policy()
-    for width, length in ((256, 512), (768, 128), (768, 512)):
-        x = make_inputs(length, width)
-        base = theirs(length, width)
-        models = {"keras_attention": ours(length, width)}
-        if policy != "float32":
-            models[f"keras_attention, {policy}"] = ours(length, width, dtype=policy)
-        steps = {KERAS: training_step(base, x, keras.optimizers.AdamW())}
-        for name, model in models.items():
-            copy_weights(base, model)
-            steps[name] = training_step(model, x, ka.training.AdamW())
-        if importlib.util.find_spec("torch") is not None:
-            steps["PyTorch"] = torch_training_step(base.get_weights(), x)
-        for _ in range(2):  # the second loss depends on the optimizer's update
-            losses = [step() for step in steps.values()]
-            np.testing.assert_allclose(losses, losses[0], rtol=1e-4 if len(models) < 2 else 1e-2)
-        compare(f"encoder, {LAYERS} layers of {width}, B{BATCH} T{length}, a training step", steps)
-
-
-PARTS = {"policies": policies, "forward": compare_forward, "train": compare_training}
-
-
-def main():
-    for part in sys.argv[1:] or PARTS:
-        PARTS[part]()
-
-
 def copy_weights(source, target):
     """Copy the weights of `source`, which has five layers per block, to the blocks of `target`."""
     layers = [layer for layer in source.layers if layer.weights]
@@ -176,5 +60,165 @@ def copy_weights(source, target):
         block._feed_forward_branch["norm"].set_weights(last_norm.get_weights())
 
 
+def forward(model, x, jit_compile=False):
+    function = tf.function(
+        lambda x: tf.cast(model(x, training=False), "float32"),
+        autograph=False,
+        jit_compile=jit_compile,
+    )
+    return lambda: function(x).numpy()
+
+
+def training_step(model, x, optimizer, jit_compile=False):
+    """Return a function that runs one training step with a squared loss, and returns the loss."""
+    optimizer.build(model.trainable_variables)
+
+    @tf.function(autograph=False, jit_compile=jit_compile)
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(tf.cast(model(x, training=True), "float32")))
+        variables = [v.value for v in model.trainable_variables]
+        optimizer.apply(tape.gradient(loss, variables), model.trainable_variables)
+        return loss
+
+    return lambda: step(x).numpy()
+
+
+def run_torch(kind, weights, x, policy):
+    """Return the forward pass or the training step in PyTorch, with the Keras encoder's weights."""
+    import torch
+    from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_attention
+
+    training = kind == "train"
+    weights = [torch.tensor(weight, requires_grad=training) for weight in weights]
+    x = torch.tensor(x)
+
+    def block(x, parts):
+        heads = []
+        for kernel, bias in zip(parts[0:6:2], parts[1:6:2], strict=True):
+            heads.append(linear(x, kernel.flatten(1).T, bias.flatten()).unflatten(-1, (-1, HEAD)))
+        attended = scaled_dot_product_attention(*(y.transpose(1, 2) for y in heads))
+        attended = linear(attended.transpose(1, 2).flatten(2), parts[6].flatten(0, 1).T, parts[7])
+        x = layer_norm(x + attended, x.shape[-1:], parts[8], parts[9], 1e-6)
+        y = linear(gelu(linear(x, parts[10].T, parts[11])), parts[12].T, parts[13])
+        return layer_norm(x + y, x.shape[-1:], parts[14], parts[15], 1e-6)
+
+    def encode():
+        with contextlib.ExitStack() as stack:
+            if policy != "float32":
+                stack.enter_context(torch.autocast("cpu", torch.bfloat16))
+            y = x
+            for i in range(LAYERS):
+                y = block(y, weights[16 * i : 16 * (i + 1)])
+        return y.float()
+
+    if not training:
+
+        def infer():
+            with torch.inference_mode():
+                return encode().numpy()
+
+        return infer
+    optimizer = torch.optim.AdamW(weights, lr=1e-3, weight_decay=0.004, eps=1e-7)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = encode().square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
+def make_inputs(length, width=768):
+    return np.random.default_rng(0).normal(size=(BATCH, length, width)).astype("float32")
+
+
+def make(stack, kind, width, length):
+    """Return a function that computes the case with a stack, such as `"Keras, float32, XLA"`."""
+    library, policy, *options = stack.split(", ")
+    xla, x = "XLA" in options, make_inputs(length, width)
+    keras.utils.set_random_seed(0)
+    source = theirs(length, width)  # the same weights in every process
+    if library == "PyTorch":
+        return run_torch(kind, source.get_weights(), x, policy)
+    if library == "keras_attention":
+        model, optimizer = ours(length, width, dtype=policy), ka.training.AdamW()
+        copy_weights(source, model)
+    else:
+        keras.config.set_dtype_policy(policy)
+        model, optimizer = theirs(length, width), keras.optimizers.AdamW()
+        model.set_weights(source.get_weights())
+        keras.config.set_dtype_policy("float32")
+    if kind == "train":
+        return training_step(model, tf.constant(x), optimizer, xla)
+    return forward(model, tf.constant(x), xla)
+
+
+CASES = {
+    f"{kind} d{width} T{length}": (kind, width, length)
+    for kind, width, length in (
+        ("forward", 768, 128),
+        ("forward", 768, 512),
+        ("train", 256, 512),
+        ("train", 768, 128),
+        ("train", 768, 512),
+    )
+}
+
+
+def name_stacks():
+    """Return the stacks to compare: also in bfloat16, if it is faster on this processor."""
+    policy = ka.training.fastest_dtype_policy()
+    policies = ["float32"] if policy == "float32" else ["float32", policy]
+    names = [f"{library}, {x}" for library in ("Keras", "keras_attention") for x in policies]
+    names += ["Keras, float32, XLA", "keras_attention, float32, XLA"]
+    if importlib.util.find_spec("torch") is not None:
+        names += [f"PyTorch, {x}" for x in policies]
+    return names
+
+
+def work(stack):
+    made = {}
+
+    def answer(case):
+        if case not in made:
+            made.clear()  # keeps memory small
+            made[case] = make(stack, *CASES[case])
+            made[case]()
+        result = made[case]()
+        return {"result": float(np.mean(np.abs(result)))}
+
+    workers.serve(answer)
+
+
+def main(cases, rounds):
+    stacks = {name: workers.Worker(__file__, "--work", name) for name in name_stacks()}
+    print(ka.training.speed_report())
+    for case in cases:
+        first = workers.in_turn(stacks, case, 1)
+        results = {name: answers[0]["result"] for name, answers in first.items()}
+        for name, result in results.items():
+            np.testing.assert_allclose(
+                result, results[BASE], rtol=1e-4 if "float32" in name else 2e-2, err_msg=name
+            )
+        turns = workers.in_turn(stacks, case, rounds)
+        print(f"\n{case}\n  {'':34} {'ms':>8} {'CPU ms':>8} {'ratio':>6}  spread", flush=True)
+        for name, (ratio, low, high) in workers.ratios(turns, BASE).items():
+            wall, cpu = (
+                1000 * statistics.median(turn[field] for turn in turns[name])
+                for field in ("wall", "cpu")
+            )
+            print(f"  {name:34} {wall:8.1f} {cpu:8.1f} {ratio:6.2f}  {low:.2f} to {high:.2f}")
+    for stack in stacks.values():
+        stack.close()
+
+
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--work")
+    arguments = parser.parse_args()
+    work(arguments.work) if arguments.work else main(arguments.cases, arguments.rounds)

@@ -20,7 +20,7 @@ SMALLEST_SUM = 1e-30
 class LinearAttention(OwnArguments, ProjectionOwner):
     """Attention with time and memory linear in the length (Katharopoulos et al., 2020).
 
-    `output_i = φ(q_i) · Σ_j φ(k_j) v_jᵀ / φ(q_i) · Σ_j φ(k_j)`, where φ is a feature map
+    `output_i = φ(q_i) · Σ_j φ(k_j) v_jᵀ / (φ(q_i) · Σ_j φ(k_j))`, where φ is a feature map
     (section 3.2). Causal attention sums over keys j <= i (section 3.3). With `feature_map="favor"`
     it is an estimate of softmax attention (Choromanski et al., 2021). The sums are float32 under
     every dtype policy. Weights (B, N, T, S) are never computed, so `record_attention` cannot show
@@ -51,8 +51,8 @@ class LinearAttention(OwnArguments, ProjectionOwner):
         use_causal_mask: bool, whether key j is hidden from query i when j > i. Causal attention
             requires S = T.
         initial_state: float32 (B, K, F, V + 1), the state that an earlier call returned, for F
-            features. It holds the numerator's and, last, the denominator's sums over earlier keys.
-            None means zeros.
+            features: the sums over earlier keys, V columns for the numerator and a last one for
+            the denominator. None means zeros.
         return_state: bool, whether to also return the state after this call. By passing it to the
             next call, you can process a causal sequence in pieces.
 

@@ -22,12 +22,12 @@ NAMES = {
 
 
 def get(identifier, dtype=None):
-    """Return the normalizer that `identifier` describes.
+    """Return the normalizer that `identifier` describes. It turns scores into attention weights.
 
     Args:
-        identifier: a normalizer, a name in `NAMES`, or the config of a normalizer. None returns
-            None.
-        dtype: ignored for the normalizers of this package, which have no weights.
+        identifier: a normalizer, a name in `NAMES`, or the dict of
+            `keras.saving.serialize_keras_object`. None returns None.
+        dtype: dtype policy for a normalizer of your own with weights, if it is created from a name.
 
     Example: `ka.normalizers.get("sparsemax") == ka.normalizers.Sparsemax()`
     """

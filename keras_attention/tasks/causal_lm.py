@@ -52,8 +52,9 @@ class CausalLM(Task):
         max_new_tokens: int, the maximum number of tokens that the `generate` signature of an
             exported file returns. None sets it to `2 * maximum_length`.
         converses: bool, whether the model is trained on dialogues, which enables `reply`.
-        builder: str, the function that built the model, a name in the attribute `builders`. None
-            is the first.
+        builder: str, the name of the function of `ka.models` that built the model, one of the
+            class attribute `builders`. It is stored with the task, and chooses the recipe of
+            `fit`. None is the first of them.
 
     Example:
 

@@ -34,8 +34,9 @@ class ConstituencyParser(SentenceTask):
         maximum_length: int, the maximum number of words in a sentence.
         spare_constituents: int, how many constituents a tree may have in addition to two for each
             word. It must equal this argument of `ka.models.constituency_parser`.
-        builder: str, the function that built the model, a name in the attribute `builders`. None
-            is the first.
+        builder: str, the name of the function of `ka.models` that built the model, one of the
+            class attribute `builders`. It is stored with the task, and chooses the recipe of
+            `fit`. None is the first of them.
 
     Example:
 

@@ -39,8 +39,9 @@ class DependencyParser(SentenceTask):
             inputs and outputs.
         preprocessor: `ka.data.TaggerPreprocessor`, whose labels are the relations.
         maximum_length: int, the maximum number of tokens in a sentence.
-        builder: str, the function that built the model, a name in the attribute `builders`. None
-            is the first.
+        builder: str, the name of the function of `ka.models` that built the model, one of the
+            class attribute `builders`. It is stored with the task, and chooses the recipe of
+            `fit`. None is the first of them.
 
     Example:
 

@@ -33,8 +33,9 @@ class ImageClassifier(Task):
         model: functional `keras.Model`, such as `ka.models.vision_transformer`. It converts images
             (B, H, W, C) with values from 0 to 1 to logits (B, num_classes).
         preprocessor: `ka.data.ImagePreprocessor`, which resizes images and stores the class names.
-        builder: str, the function that built the model, a name in the attribute `builders`. None
-            is the first.
+        builder: str, the name of the function of `ka.models` that built the model, one of the
+            class attribute `builders`. It is stored with the task, and chooses the recipe of
+            `fit`. None is the first of them.
 
     Example:
 

@@ -43,8 +43,9 @@ class ImageToText(WritingTask):
         labels: list of str, the class names of the objects. None if the text is not a list of
             objects. Required if and only if `score` is `"map"`.
         bins: int, the number of values that a coordinate in a list of objects can have.
-        builder: str, the function that built the model, a name in the attribute `builders`. None
-            is the first.
+        builder: str, the name of the function of `ka.models` that built the model, one of the
+            class attribute `builders`. It is stored with the task, and chooses the recipe of
+            `fit`. None is the first of them.
 
     Example:
 

@@ -40,8 +40,9 @@ class MaskedLM(Task):
         model: functional `keras.Model` that converts token ids (B, T) to logits (B, T, V), such as
             `ka.models.masked_language_model`. V is the vocabulary size.
         preprocessor: `ka.data.MaskedLMPreprocessor`.
-        builder: str, the function that built the model, a name in the attribute `builders`. None
-            is the first.
+        builder: str, the name of the function of `ka.models` that built the model, one of the
+            class attribute `builders`. It is stored with the task, and chooses the recipe of
+            `fit`. None is the first of them.
 
     Example:
 

@@ -28,8 +28,9 @@ class MultiLabelClassifier(LabelTask):
             such as `ka.models.text_classifier`.
         preprocessor: `ka.data.TextPreprocessor`.
         thresholds: list of float from 0 to 1, one for each label. None sets them to 0.5.
-        builder: str, the function that built the model, a name in the attribute `builders`. None
-            is the first.
+        builder: str, the name of the function of `ka.models` that built the model, one of the
+            class attribute `builders`. It is stored with the task, and chooses the recipe of
+            `fit`. None is the first of them.
 
     `from_data` and `fit` have the hyperparameter `balance`, with another meaning than in
     `TextClassifier`. If n of N training examples have a label, the loss of these n examples for

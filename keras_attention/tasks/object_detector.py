@@ -51,8 +51,9 @@ class ObjectDetector(Task):
         model: functional `keras.Model`, such as `ka.models.object_detector`. It converts images
             (B, H, W, C) with values from 0 to 1 to a dict with `logits` and `boxes`.
         preprocessor: `ka.data.DetectionPreprocessor`.
-        builder: str, the function that built the model, a name in the attribute `builders`. None
-            is the first.
+        builder: str, the name of the function of `ka.models` that built the model, one of the
+            class attribute `builders`. It is stored with the task, and chooses the recipe of
+            `fit`. None is the first of them.
 
     Example:
 

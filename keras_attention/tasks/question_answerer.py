@@ -46,8 +46,9 @@ class QuestionAnswerer(Task):
             attribute of the same name to False to always get an answer.
         threshold: float, a difference of logits. `predict` returns no answer if the score of "no
             answer" exceeds the score of the best answer by more than `threshold`.
-        builder: str, the function that built the model, a name in the attribute `builders`. None
-            is the first.
+        builder: str, the name of the function of `ka.models` that built the model, one of the
+            class attribute `builders`. It is stored with the task, and chooses the recipe of
+            `fit`. None is the first of them.
 
     Example:
 

@@ -39,8 +39,9 @@ class Seq2SeqLM(WritingTask):
             summaries, or `"perplexity"` for dialogues. None selects `"bleu"`.
         turns: int, for a model of dialogues: the number of previous turns that it reads to generate
             the next turn. None if the data is not dialogues.
-        builder: str, the function that built the model, a name in the attribute `builders`. None
-            is the first.
+        builder: str, the name of the function of `ka.models` that built the model, one of the
+            class attribute `builders`. It is stored with the task, and chooses the recipe of
+            `fit`. None is the first of them.
 
     Example:
 

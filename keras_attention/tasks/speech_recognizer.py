@@ -63,8 +63,9 @@ class SpeechRecognizer(Task):
     Args:
         model: functional `keras.Model`, such as `ka.models.speech_recognizer`.
         preprocessor: `ka.data.SpeechPreprocessor`.
-        builder: str, the function that built the model, a name in the attribute `builders`. None
-            is the first.
+        builder: str, the name of the function of `ka.models` that built the model, one of the
+            class attribute `builders`. It is stored with the task, and chooses the recipe of
+            `fit`. None is the first of them.
 
     Example:
 

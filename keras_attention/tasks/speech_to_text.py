@@ -51,8 +51,9 @@ class SpeechToText(WritingTask):
         writing: `ka.tasks.Writing`, the settings of beam search. None uses the defaults.
         score: str, the scores that `evaluate` computes: `"error_rates"` for the word and character
             error rates, or `"translation"` for chrF and exact match. None selects `"error_rates"`.
-        builder: str, the function that built the model, a name in the attribute `builders`. None
-            is the first.
+        builder: str, the name of the function of `ka.models` that built the model, one of the
+            class attribute `builders`. It is stored with the task, and chooses the recipe of
+            `fit`. None is the first of them.
 
     Example:
 

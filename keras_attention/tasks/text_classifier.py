@@ -14,8 +14,9 @@ class TextClassifier(LabelTask):
         model: functional `keras.Model` that converts token ids (B, T) to logits (B, num_classes),
             such as `ka.models.text_classifier`.
         preprocessor: `ka.data.TextPreprocessor`.
-        builder: str, the function that built the model, a name in the attribute `builders`. None
-            is the first.
+        builder: str, the name of the function of `ka.models` that built the model, one of the
+            class attribute `builders`. It is stored with the task, and chooses the recipe of
+            `fit`. None is the first of them.
 
     Example:
 

@@ -75,11 +75,12 @@ def from_conll(
 
 @report_problems
 def read_conll(path, token_column=0, label_column=-1, encoding="utf-8", *, problems=None):
-    """Read one CoNLL file, and return a list of `Sentence`.
+    """Read one file in the format of `from_conll`, and return a list of `Sentence`.
 
-    `token_column` and `label_column` are the indices of two columns, -1 for the last. Errors are
-    collected in `problems`, a `Problems`. If it is None, they are raised together as one error.
-    `encoding` is the name of the encoding in Python.
+    `token_column` and `label_column` are the indices of two columns, -1 for the last. Tags are not
+    changed. If `problems` is a `Problems`, it notes broken sentences, which are then missing from
+    the list. If it is None, all errors are raised together as one error. `encoding` is the name of
+    the encoding in Python.
     """
     sentences, rows, width = [], [], None
     lines = list(read_lines(path, encoding))

@@ -31,8 +31,9 @@ ESCAPED = ((0, 31), (34, 34), (92, 92))  # the characters that a JSON string mus
 class JSONSchema(Grammar):
     """Lets `ka.generation.generate` write only JSON that a JSON Schema describes.
 
-    Pass it as `constraints=` to `generate`, or to `ka.export.Generation` for an exported file. What
-    `Regex` says about the end of a text and about tables holds here, too.
+    Pass it as `constraints=` to `generate`, or to `ka.export.Generation` for an exported file. As
+    with `Regex`, a text can only end when it is complete, and the schema is compiled into tables
+    for the tokens of the vocabulary.
 
     These parts of JSON Schema (draft 2020-12) are supported:
 
@@ -46,7 +47,7 @@ class JSONSchema(Grammar):
 
     Other keywords raise an error, except annotations such as `description`. An object has its
     properties in the order of the schema. It never has other properties, even if the schema allows
-    them. Numbers have at most 15 digits before and after the point.
+    them. Numbers have at most 15 digits before the point, and 15 after it.
 
     Args:
         schema: dict, or str with JSON.

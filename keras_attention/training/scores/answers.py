@@ -49,8 +49,9 @@ def score_answers(predictions, answers, *, version="2.0"):
         predictions: list of str, one per question. An empty string means "no answer".
         answers: list of lists of str, the human answers to each question. The inner list is empty
             if the context does not answer the question.
-        version: `"1.1"` or `"2.0"`, the version of the official script. 2.0 drops human answers
-            that `normalize_answer` makes empty. A question without human answers is unanswerable.
+        version: `"1.1"` or `"2.0"`, the version of the official script. 2.0 first drops human
+            answers that `normalize_answer` makes empty. A question without human answers is then
+            unanswerable, and only an empty prediction is right.
 
     Returns:
         A dict of means over questions: `"exact_match"` and `"f1"`, from 0 to 1 (the scripts print
