@@ -103,19 +103,21 @@ def image_to_sequence(
         position, grid, embedding.num_registers, hidden_dim / num_heads
     )
     decoder_position = positions.get(decoder_position)
+    rotation = positions.for_role(decoder_position, "rotate", "bias")
     sizes = dict(num_heads=num_heads, intermediate_dim=intermediate_dim)
     sizes |= dict(score=score, normalizer=normalizer)
     own = dict(mask=mask, position=position)
     check_unused(image_to_sequence, "encoder", encoder, **own)
     check_unused(image_to_sequence, "decoder", encoder and decoder, **sizes)
-    check_unused(image_to_sequence, "decoder", decoder, num_decoder_layers=num_decoder_layers)
+    changed = dict(num_decoder_layers=num_decoder_layers, decoder_position=rotation)
+    check_unused(image_to_sequence, "decoder", decoder, **changed)
     sizes |= dict(hidden_dim=hidden_dim, dropout=dropout)
     if encoder is None:
         encoder = TransformerEncoder.of_size(num_layers, **sizes, **own)
     if decoder is None:
         decoder = TransformerDecoder.of_size(
             num_decoder_layers or num_layers,
-            position=positions.for_role(decoder_position, "rotate", "bias"),
+            position=rotation,
             **sizes,
         )
     target_embedding = TextEmbedding() if target_embedding is None else target_embedding

@@ -105,10 +105,12 @@ def seq2seq_transformer(
     """
     position = positions.get(position)
     own = position if decoder_position is None else positions.get(decoder_position)
+    rotation = positions.for_role(positions.get(decoder_position), "rotate", "bias")
     sizes = dict(num_heads=num_heads, intermediate_dim=intermediate_dim, mask=mask, norm=norm)
     sizes |= dict(score=score, normalizer=normalizer)
     check_unused(seq2seq_transformer, "decoder", encoder and decoder, **sizes)
-    check_unused(seq2seq_transformer, "decoder", decoder, num_decoder_layers=num_decoder_layers)
+    changed = dict(num_decoder_layers=num_decoder_layers, decoder_position=rotation)
+    check_unused(seq2seq_transformer, "decoder", decoder, **changed)
     sizes |= dict(hidden_dim=hidden_dim, dropout=dropout, activation="relu")
     if encoder is None:
         rotating = positions.for_role(position, "rotate", "bias")

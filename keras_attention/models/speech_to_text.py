@@ -130,6 +130,7 @@ def speech_to_text(
     ```
     """
     position = positions.get(position)
+    rotation = positions.for_role(positions.get(decoder_position), "rotate", "bias")
     decoder_position = positions.get(decoder_position) or position
     sizes = dict(num_heads=num_heads, intermediate_dim=intermediate_dim)
     sizes |= dict(score=score, normalizer=normalizer)
@@ -137,7 +138,8 @@ def speech_to_text(
     own = dict(kernel_size=kernel_size, mask=mask, position=rotating)
     check_unused(speech_to_text, "encoder", encoder, **own)
     check_unused(speech_to_text, "decoder", encoder and decoder, **sizes)
-    check_unused(speech_to_text, "decoder", decoder, num_decoder_layers=num_decoder_layers)
+    changed = dict(num_decoder_layers=num_decoder_layers, decoder_position=rotation)
+    check_unused(speech_to_text, "decoder", decoder, **changed)
     sizes |= dict(hidden_dim=hidden_dim, dropout=dropout, activation="silu")
     if encoder is None:
         encoder = ConformerEncoder.of_size(num_layers, **sizes, **own)

@@ -373,6 +373,22 @@ def test_builders_refuse_arguments_without_effect_on_an_encoder(builder, name):
         getattr(ka.models, builder)(*TEXTS[builder], hidden_dim=D, encoder=encoder, **unused)
 
 
+@pytest.mark.parametrize(
+    "builder, args",
+    {
+        "image_to_sequence": (16, 9),
+        "seq2seq_transformer": (9,),
+        "speech_to_text": (9,),
+    }.items(),
+)
+def test_builders_refuse_a_rotating_position_without_effect_on_a_decoder(builder, args):
+    decoder = ka.models.TransformerDecoder.of_size(1, 2, D, 12)
+    with pytest.raises(
+        ValueError, match=rf"{builder}\(decoder_position=Rotary.*decoder=.*no effect"
+    ):
+        getattr(ka.models, builder)(*args, hidden_dim=D, decoder=decoder, decoder_position="rotary")
+
+
 @pytest.mark.parametrize("builder", TEXTS)
 def test_any_function_of_vectors_may_be_an_encoder(builder):
     build, args = getattr(ka.models, builder), TEXTS[builder]
