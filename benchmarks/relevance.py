@@ -20,9 +20,9 @@ import pathlib
 
 import keras
 import numpy as np
-from sklearn.datasets import load_digits
 
 import keras_attention as ka
+from keras_attention.cli import sources
 
 SHARES = (0.1, 0.2, 0.3, 0.5)
 ORDERS = ("relevance", "rollout", "chance")
@@ -87,7 +87,7 @@ class Digits:
 
     def __init__(self, data, count):
         task = ka.tasks.from_preset("digits-vit")
-        images = load_digits().images[-count:, :, :, None].astype("float32") / 16
+        images, _ = sources.load_digits().test.arrays(stop=count)
         self.model, self.inputs = task.model, images
         self.deletable, self.rows = np.ones((count, 16), bool), None  # the mean of all patches
 
