@@ -1,5 +1,6 @@
 """`rollout` and `relevance`: how much each input contributed, through all attention layers."""
 
+import functools
 import typing
 
 import keras
@@ -10,6 +11,7 @@ from keras_attention.visualization.record import RecordEvery, record_attention
 
 CROSS = "cross_attention"  # in the paths of a decoder's layers that attend to the source
 HEADS = {"mean": np.mean, "max": np.max, "min": np.min}
+STEPS = 5  # number of gradients that `relevance` averages
 
 
 def rollout(maps, heads="mean"):
@@ -63,14 +65,24 @@ def rollout(maps, heads="mean"):
 def relevance(model, inputs, target=None, layers=None):
     """Score how much each input raised one output of a model, through all attention layers.
 
-    Each layer passes on the weights that raise the output: the mean over heads of the positive part
-    of A · ∂y/∂A, for the weights A and the output y. The scores R begin as the identity, and each
-    layer adds this matrix times R (Chefer et al., 2021, https://arxiv.org/abs/2103.15679, eq. 5 and
-    6). Unlike `rollout`, the result differs between the classes of a classifier.
+    The scores R begin as the identity, and each layer adds A' R (Chefer et al., 2021,
+    https://arxiv.org/abs/2103.15679, eq. 6). A' says which keys raise the output y. A key counts by
+    how far y falls without it. Then the weights A of the other keys grow until the row has its old
+    sum (as in Serrano and Smith, 2019, https://arxiv.org/abs/1906.03731). To first order, y falls
+    by A_j (G_j - mean of G over the other keys, weighted by A), with G = ∂y/∂A. Unlike A_j G_j, it
+    does not change if a constant is added to G: the weights of a row cannot all grow.
+
+    A' is the mean over heads of the positive part. Its rows are then divided by their sums, as in
+    eq. 8 and 9 of Chefer et al. So attention counts as much as the residual connection, whatever
+    the scale of y. The gradient at the weights A themselves misleads where y is flat. So G is a
+    mean over 5 points on the way from equal weights to A, in all layers at once (integrated
+    gradients, Sundararajan et al., 2017, https://arxiv.org/abs/1703.01365, for attention weights in
+    Hao et al., 2021, https://arxiv.org/abs/2004.11207). Unlike `rollout`, the result differs
+    between the classes of a classifier.
 
     Args:
-        model: a built `keras.Model` with attention layers of this package. It runs twice, without
-            dropout. For encoder-decoders see `rollout`.
+        model: a built `keras.Model` with attention layers of this package. It runs six times,
+            without dropout. For encoder-decoders see `rollout`.
         inputs: the inputs of one call of the model, B examples.
         target: int, the index of the output in outputs (B, number of outputs). Or a function that
             returns a score (B,) from the outputs of the model, such as `lambda tags: tags[:, 3,
@@ -99,44 +111,75 @@ def relevance(model, inputs, target=None, layers=None):
     ```
     """
     with record_attention(model) as maps:
-        model(inputs, training=False)
+        unchanged = model(inputs, training=False)
     maps = maps if layers is None else {path: maps[path] for path in layers}
     layers = read_layers(maps, "relevance")
 
-    def score(added):
-        with _AddToWeights(model, dict(zip(maps, added, strict=True))) as adding:
-            value = _choose_score(model(inputs, training=False), target)
-        if adding.unused:
+    def score(added, share):
+        with _ChangeWeights(model, dict(zip(maps, added, strict=True)), share) as changing:
+            value = _choose_score(model(inputs, training=False), target, unchanged)
+        if changing.unused:
             raise ValueError(
-                f"relevance cannot differentiate the weights of {', '.join(adding.unused)}: this"
+                f"relevance cannot differentiate the weights of {', '.join(changing.unused)}: this"
                 " kind of layer computes its output in another way. Choose other layers by layers=,"
                 " or look at the weights by record_attention."
             )
         return value
 
     differentiate = _BY_BACKEND[keras.backend.backend()]
-    gradients = differentiate(score, [ops.zeros_like(each) for each in maps.values()])
+    zeros, total = [ops.zeros_like(each) for each in maps.values()], [0.0] * len(maps)
+    for step in range(STEPS):
+        gradients = differentiate(functools.partial(score, share=(step + 0.5) / STEPS), zeros)
+        gradients = [ops.convert_to_numpy(each).astype("float64") for each in gradients]
+        total = [each + gradient for each, gradient in zip(total, gradients, strict=True)]
     scores = _start(layers)
-    for (_, weights, queries, keys, residual), gradient in zip(layers, gradients, strict=True):
-        gradient = ops.convert_to_numpy(gradient).astype("float64")
-        passed = np.mean(np.maximum(weights * gradient, 0), axis=1) @ scores[keys]
+    for (_, weights, queries, keys, residual), gradient in zip(layers, total, strict=True):
+        raising = np.mean(np.maximum(_fall_without(weights, gradient / STEPS), 0), axis=1)
+        sums = raising.sum(axis=-1, keepdims=True)
+        passed = raising / np.where(sums > 0, sums, 1) @ scores[keys]
         scores[queries] = passed + residual * scores[queries]
     return scores[layers[-1].queries]
 
 
-class _AddToWeights(RecordEvery):
-    """Adds a tensor to the weights of each layer, by path, before the layer uses them."""
+def _fall_without(weights, gradient):
+    """Return how far the output falls without each key (B, N, T, S), to first order.
 
-    def __init__(self, model, added):
+    `weights` and `gradient` are float64 arrays (B, N, T, S). A key that has all the weight of its
+    row counts as 0, because no other key can take its weight.
+    """
+    raised = weights * gradient
+    rest = weights.sum(axis=-1, keepdims=True) - weights
+    alone = rest < 1e-6  # weights are rounded to float32
+    mean = (raised.sum(axis=-1, keepdims=True) - raised) / np.where(alone, 1, rest)
+    return np.where(alone, 0, raised - weights * mean)
+
+
+class _ChangeWeights(RecordEvery):
+    """Changes the weights A of each layer before the layer uses them.
+
+    Args:
+        model: the model.
+        added: dict, path of a layer -> tensor (B, N, T, S), added to the changed weights.
+        share: float from 0 to 1, the share of A in the changed weights. The rest is equal weights
+            for all keys whose weight is not 0.
+    """
+
+    def __init__(self, model, added, share):
         super().__init__(model)
-        self.added, self.unused = added, list(added)
+        self.added, self.share, self.unused = added, share, list(added)
 
     def change_of(self, layer):
         path = self.next_key(layer) if id(layer) in self.layers else None
         if path not in self.added:
             return None
         self.unused.remove(path)
-        return lambda weights: weights + self.added[path]
+        return functools.partial(self.change, path)
+
+    def change(self, path, weights):
+        visible = ops.cast(weights > 0, weights.dtype)
+        count = ops.maximum(ops.sum(visible, axis=-1, keepdims=True), 1)
+        equal = visible * ops.sum(weights, axis=-1, keepdims=True) / count
+        return self.share * weights + (1 - self.share) * equal + self.added[path]
 
 
 class Layer(typing.NamedTuple):
@@ -204,8 +247,12 @@ def _start(layers):
     return [inputs[:length], inputs[length:] if target else 0.0]
 
 
-def _choose_score(outputs, target):
-    """Return the sum over the examples of the output that `target` names."""
+def _choose_score(outputs, target, unchanged):
+    """Return the sum over the examples of the output that `target` names.
+
+    `outputs` are those of the model with changed attention weights. If `target` is None, it is the
+    largest output in `unchanged`, the outputs of the model itself.
+    """
     if callable(target):
         return ops.sum(target(outputs))
     shape = None if isinstance(outputs, (dict, list, tuple)) else tuple(outputs.shape)
@@ -217,7 +264,8 @@ def _choose_score(outputs, target):
             " `lambda outputs: outputs[:, 3, 7]`."
         )
     if target is None:
-        return ops.sum(ops.max(outputs, axis=-1))
+        best = ops.argmax(unchanged, axis=-1)
+        return ops.sum(outputs * ops.one_hot(best, shape[-1], dtype=outputs.dtype))
     if not 0 <= target < shape[-1]:
         raise ValueError(
             f"relevance(target={target}): the model has {shape[-1]} outputs. Expected an index from"

@@ -1,5 +1,7 @@
 """`rollout` and `relevance`, against their definitions."""
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
@@ -84,23 +86,32 @@ def weigh_twice():
 
 
 def test_relevance_equals_the_definition():
-    """Compare with gradients by finite differences, in float64."""
+    """Remove each key from its row, with gradients by finite differences, in float64."""
     model, maps, x, kernel = weigh_twice()
 
     def output(first, second):
         middle = x + np.mean(first @ x[:, None], axis=1)
         return ((middle + np.mean(second @ middle[:, None], axis=1))[:, 0] @ kernel)[0, 1]
 
+    gradients = [np.zeros_like(each) for each in maps]
+    for share in (0.1, 0.3, 0.5, 0.7, 0.9):
+        between = [share * each + (1 - share) / 3 for each in maps]
+        for layer, index in itertools.product(range(2), np.ndindex(maps[0].shape)):
+            moved = [np.array(each) for each in between]
+            moved[layer][index] += 1  # the output is linear in each layer
+            gradients[layer][index] += (output(*moved) - output(*between)) / 5
     expected = np.eye(3)
-    for layer, weights in enumerate(maps):
-        gradient = np.zeros_like(weights)
-        for index in np.ndindex(weights.shape):
-            moved = [np.array(each) for each in maps]
-            moved[layer][index] += 1
-            gradient[index] = output(*moved) - output(*maps)  # the output is linear in each layer
-        expected = expected + np.mean(np.maximum(weights * gradient, 0), axis=1) @ expected
+    for weights, gradient in zip(maps, gradients, strict=True):
+        raising = np.zeros((3, 3))
+        for batch, head, query, key in np.ndindex(weights.shape):
+            row = weights[batch, head, query]
+            without = np.where(np.arange(3) == key, 0, row)
+            fall = (row - without / without.sum()) @ gradient[batch, head, query]
+            raising[query, key] += max(fall, 0) / 2
+        sums = raising.sum(axis=1, keepdims=True)
+        expected = expected + raising / np.where(sums, sums, 1) @ expected
     scores = ka.visualization.relevance(model, x.astype("float32"), target=1)
-    np.testing.assert_allclose(scores, expected, atol=1e-6)
+    np.testing.assert_allclose(scores, [expected], atol=1e-6)
 
 
 def test_relevance_of_a_class_a_token_and_some_layers():
