@@ -12,9 +12,9 @@ folder.
     PYTHONPATH=FOLDER python benchmarks/long_recordings.py CHECKPOINT --spoken
 
 `--text` names the file with the text that is spoken. `--peer` transcribes with transformers, too,
-and compares the words. `--spoken` lets eSpeak NG speak sentences, and compares the beginnings of
-the words that both have. `--upper-half` computes the times from all heads of the upper half of
-the layers. `--silence` reads zeros and noise without speech.
+and compares the words. `--spoken` lets eSpeak NG speak sentences, and compares the beginnings and
+ends of the words that both have. `--alignment-heads` computes the times from the heads that the
+checkpoint names. `--silence` reads zeros and noise without speech.
 """
 
 import argparse
@@ -39,8 +39,20 @@ SENTENCES = (
     "In winter the small village near the lake is quiet, and nobody drives up the hill.",
     "Our teacher wrote nine numbers on the board, and we added them together.",
 )
+STORY = (
+    "The train leaves at nine. We have plenty of time. First, we will drink some coffee and read "
+    "the newspaper. Then my sister will drive us to the station, unless the snow gets deeper. In "
+    "the mountains, it is much colder than here. Did you pack your gloves? I forgot mine last "
+    "year, and my fingers were frozen for two days. Luckily, an old lady in the hotel lent me a "
+    "pair of red mittens. They were far too small, but I wore them every day."
+)
+SPEAKERS = (  # texts, voice, words per minute
+    (SENTENCES, "en-us", 150),
+    ((STORY,), "en-us+f2", 165),
+    ((STORY,), "en-gb-x-rp", 140),
+)
 RATE = 16000
-WORD, END = 1, 5  # kinds of events of eSpeak NG
+WORD, PHONEME = 1, 7  # kinds of events of eSpeak NG
 
 
 class Event(ctypes.Structure):
@@ -58,13 +70,16 @@ class Event(ctypes.Structure):
     )
 
 
-def speak(texts, words_per_minute=150):
-    """Speak texts with eSpeak NG, and return a list of (samples, rate, times of words)."""
+def speak(texts, voice, words_per_minute):
+    """Speak texts with eSpeak NG, and return a list of (samples, rate, words).
+
+    Words are (text, start, end). The end is the beginning of the next word, or of a pause.
+    """
     import espeakng_loader
 
     library = ctypes.CDLL(espeakng_loader.get_library_path())
     data = str(espeakng_loader.get_data_path()).encode()
-    rate = library.espeak_Initialize(2, 0, data, 0)  # 2 returns samples
+    rate = library.espeak_Initialize(2, 0, data, 1)  # 2 returns samples, and 1 phonemes
     assert rate > 0
     pieces, events = [], []
 
@@ -76,15 +91,15 @@ def speak(texts, words_per_minute=150):
             pieces.append(np.ctypeslib.as_array(samples, (count,)).copy())
         k = 0
         while event[k].type:
-            if event[k].type == WORD:
-                events.append(
-                    (event[k].text_position - 1, event[k].length, event[k].audio_position)
-                )
+            begin, length = event[k].text_position - 1, event[k].length
+            is_pause = event[k].type == PHONEME and event[k].id.startswith(b"_")
+            if event[k].type == WORD or is_pause:
+                events.append((begin, 0 if is_pause else length, event[k].audio_position / 1000))
             k += 1
         return 0
 
     library.espeak_SetSynthCallback(receive)
-    library.espeak_SetVoiceByName(b"en-us")
+    assert library.espeak_SetVoiceByName(voice.encode()) == 0, voice
     library.espeak_SetParameter(1, words_per_minute, 0)
     results = []
     for text in texts:
@@ -93,7 +108,12 @@ def speak(texts, words_per_minute=150):
         content = text.encode()
         library.espeak_Synth(content, len(content) + 1, 0, 1, 0, 1, None, None)
         samples = np.concatenate(pieces).astype("float32") / 32768
-        words = [(text[a : a + n], ms / 1000) for a, n, ms in events]
+        ends = [start for *_, start in events[1:]] + [len(samples) / rate]
+        words = [
+            (text[a : a + n], start, end)
+            for (a, n, start), end in zip(events, ends, strict=True)
+            if n
+        ]
         results.append((samples, rate, words))
     return results
 
@@ -104,27 +124,30 @@ def normalize(text):
 
 
 def measure_times(task, heads):
-    """Print how far the times of words are from those of eSpeak NG."""
-    errors, results, expected_texts = [], [], []
-    for samples, rate, words in speak(SENTENCES):
-        samples = resample(samples, rate, RATE)
-        (transcript,) = task.transcribe([samples], temperatures=[0.0], heads=heads)
-        results.append(normalize(transcript.text))
-        expected_texts.append(normalize(" ".join(word for word, _ in words)))
-        ours = [(normalize(word.text), word.start) for word in transcript.words]
-        theirs = [(normalize(word), start) for word, start in words]
-        texts = [[word for word, _ in side] for side in (ours, theirs)]
-        matcher = difflib.SequenceMatcher(None, *texts, autojunk=False)
-        for match in matcher.get_matching_blocks():
-            for k in range(match.size):
-                (word, start), (_, expected) = ours[match.a + k], theirs[match.b + k]
-                errors.append(abs(start - expected))
-                print(f"{word} {start:.2f} {expected:.2f}")
-    print("word error rate:", ka.training.compute_word_error_rate(expected_texts, results))
-    print(
-        f"{len(errors)} words begin within {np.max(errors):.2f} s, {np.mean(errors):.3f} s on "
-        f"average, {np.mean(np.array(errors) <= 0.2):.1%} within 0.2 s"
-    )
+    """Print how far the times of words are from those of eSpeak NG, for each speaker."""
+    for texts, voice, words_per_minute in SPEAKERS:
+        errors, results, expected_texts = [], [], []
+        for samples, rate, words in speak(texts, voice, words_per_minute):
+            samples = resample(samples, rate, RATE)
+            (transcript,) = task.transcribe([samples], temperatures=[0.0], heads=heads)
+            results.append(normalize(transcript.text))
+            expected_texts.append(normalize(" ".join(word for word, *_ in words)))
+            ours = [(normalize(word.text), word.start, word.end) for word in transcript.words]
+            theirs = [(normalize(word), *times) for word, *times in words]
+            sides = [[word for word, *_ in side] for side in (ours, theirs)]
+            matcher = difflib.SequenceMatcher(None, *sides, autojunk=False)
+            for match in matcher.get_matching_blocks():
+                for k in range(match.size):
+                    word, *times = ours[match.a + k]
+                    errors.append(np.subtract(times, theirs[match.b + k][1:]))
+                    print(f"{word} {times[0]:.2f} {times[1]:.2f} {errors[-1].round(2)}")
+        rate = ka.training.compute_word_error_rate(expected_texts, results)
+        print(f"{voice}, {words_per_minute} words per minute: word error rate {rate:.3f}")
+        for name, column in zip(("begin", "end"), np.abs(errors).T, strict=True):
+            print(
+                f"{len(errors)} words {name} within {column.max():.2f} s, {column.mean():.3f} s "
+                f"on average, {np.mean(column <= 0.2):.1%} within 0.2 s"
+            )
 
 
 def transcribe_with_transformers(checkpoint, samples):
@@ -185,7 +208,7 @@ def main():
     parser.add_argument("--peer", action="store_true")
     parser.add_argument("--silence", action="store_true")
     parser.add_argument("--spoken", action="store_true")
-    parser.add_argument("--upper-half", action="store_true")
+    parser.add_argument("--alignment-heads", action="store_true")
     options = parser.parse_args()
     task = ka.tasks.SpeechToText.from_preset(options.checkpoint)
     text = options.text.read_text("utf-8") if options.text else None
@@ -194,7 +217,8 @@ def main():
     if options.silence:
         measure_silence(task)
     if options.spoken:
-        measure_times(task, () if options.upper_half else None)
+        prompt = task.preprocessor.prompt
+        measure_times(task, prompt.alignment_heads if options.alignment_heads else None)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,11 @@ from keras_attention.generation.grammars import JSONSchema, Regex, TokenTexts
 from keras_attention.generation.samplers import Beam, Greedy, Sample
 from keras_attention.generation.speech_stream import SpeechStream
 from keras_attention.generation.streaming import stream
-from keras_attention.generation.time_warping import align_attention, find_warping_path
+from keras_attention.generation.time_warping import (
+    align_attention,
+    find_warping_path,
+    rate_heads,
+)
 from keras_attention.generation.token_history import TokenHistory
 
 __all__ = [
@@ -32,6 +36,7 @@ __all__ = [
     "generate",
     "initial_cache",
     "penalties",
+    "rate_heads",
     "samplers",
     "search_ctc_prefixes",
     "stream",

@@ -104,6 +104,36 @@ def align_attention(weights, filter_width=7):
     return columns[begins]
 
 
+def rate_heads(weights):
+    """Rate how well heads align tokens with frames, without times to compare with.
+
+    A head that aligns attends sharply, and to different frames for different tokens. The columns of
+    its weights then have large norms, and the rating is the sum of the L2 norms of the columns (Yeh
+    et al., 2025, "Whisper Has an Internal Word Aligner", arXiv:2509.09987).
+
+    Args:
+        weights: float (N, T, S), the attention weights of N heads, from T tokens to S frames.
+
+    Returns:
+        float (N,). Greater is better. If the weights of each token sum to 1, ratings lie between
+        sqrt(T), when all tokens attend to the same frames, and T.
+
+    Raises:
+        ValueError: `weights` does not have three axes, is empty, or has NaN or infinity.
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    even, sharp = np.full((3, 12), 1 / 12), np.repeat(np.eye(3), 4, axis=1) / 4
+    ratings = ka.generation.rate_heads(np.stack([even, sharp]))
+    np.testing.assert_allclose(ratings, [3**0.5, 3])
+    ```
+    """
+    weights = _check_matrix("weights", weights, ndim=3)
+    return np.linalg.norm(weights, axis=1).sum(axis=1)
+
+
 def _filter_median(x, width):
     """Replace each value by the median of `width` values along the last axis, mirrored at ends."""
     half = min(width // 2, x.shape[-1] - 1)

@@ -251,8 +251,9 @@ class SpeechToText(WritingTask):
 
         The model reads windows of 30 seconds (Radford et al., 2022, section 4.5). A window begins
         where the last complete segment ended, and continues the text so far. Silence gives no text.
-        The times of words come from dynamic time warping over the decoder's cross-attention
-        (`ka.generation.align_attention`).
+        For the times of words, the model reads the text once more, letter by letter. Dynamic time
+        warping over its cross-attention aligns the letters with the sound
+        (`ka.generation.align_attention`), and words lose the silence at their ends.
 
         Args:
             inputs: list of paths of WAV or FLAC files, or of arrays with samples (n,).
@@ -261,9 +262,8 @@ class SpeechToText(WritingTask):
                 their words. Otherwise their times are the timestamps that the model wrote.
             temperatures: floats, tried in turn until a text does not repeat itself and is probable
                 enough. 0 is greedy or beam search. None is 0, 0.2, ..., 1.
-            heads: pairs (layer, head) of the cross-attention, for the times of words. () is all
-                heads of the upper half of the layers. None is `alignment_heads` of
-                `generation_config.json`, or else (), too.
+            heads: pairs (layer, head) of the cross-attention, for the times of words. None chooses
+                those that align best in each window (`ka.generation.rate_heads`).
 
         Returns:
             A list with a `ka.tasks.Transcript` for each recording.

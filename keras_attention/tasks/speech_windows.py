@@ -1,12 +1,22 @@
 """`WindowReader`: transcribes a recording of any length with a Whisper model, window by window."""
 
+import itertools
 import zlib
 
 import numpy as np
 
 from keras_attention.core.lazy import generation, keras
 from keras_attention.tasks.transcript import Segment, Transcript
-from keras_attention.tasks.word_times import align_tokens, split_words, time_words
+from keras_attention.tasks.word_times import (
+    align_words,
+    cut_pauses,
+    find_pauses,
+    measure_loudness,
+    rate_tokens,
+    spell_words,
+    split_words,
+    time_words,
+)
 
 # The thresholds of Radford et al. (2022, section 4.5) and of OpenAI's code.
 TEMPERATURES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # tried in turn, until a text looks right
@@ -30,15 +40,15 @@ class WindowReader:
         preprocessor: `ka.data.SpeechTextPreprocessor` with a prompt.
         writing: `ka.tasks.Writing`, the settings of the search.
         temperatures: floats, tried in turn. 0 is greedy or beam search.
-        heads: pairs (layer, head) of the cross-attention, for the times of words. () is all heads
-            of the upper half of the layers, and None those of the preprocessor's prompt.
+        heads: pairs (layer, head) of the cross-attention, for the times of words. None chooses
+            those that align best in each window.
     """
 
     def __init__(self, model, preprocessor, writing, temperatures=TEMPERATURES, heads=None):
         self.encoder, self.writer = split_model(model)
         self.preprocessor, self.writing, self.temperatures = preprocessor, writing, temperatures
         self.prompt, self.tokenizer = preprocessor.prompt, preprocessor.target
-        self.heads = self.prompt.alignment_heads if heads is None else heads
+        self.heads = heads
         self.first_time = self.prompt.no_timestamps_id + 1
         self.vector = preprocessor.seconds / self.encoder.output_shape[1]  # seconds
         names = self.tokenizer.pieces(range(self.prompt.begin_token_id, self.first_time))
@@ -78,7 +88,7 @@ class WindowReader:
             duration, offset = len(window) / rate, begin / rate
             parts, end = self.cut(ids, duration)
             parts = [part for part in parts if self._decode(part[0])]
-            segments += self._time(parts, encoded, start, offset, duration, words)
+            segments += self._time(parts, encoded, start, offset, window if words else None)
             history = [] if temperature > RESETTING else [*history, *ids]
             if end is not None:
                 position = begin + max(round(end * rate), round(self.vector * rate))
@@ -201,20 +211,20 @@ class WindowReader:
         parts = [(part, find_time(part[0]), find_time(part[-1])) for part in parts]
         return parts, None if whole else parts[-1][2]
 
-    def _time(self, parts, encoded, start, offset, duration, with_words):
-        """Return a list of `Segment` for the parts of a window, with the times of their words."""
-        texts = [[int(i) for i in ids if i < self.rules.end_token_id] for ids, _, _ in parts]
+    def _time(self, parts, encoded, start, offset, window):
+        """Return a list of `Segment` for the parts of a window, with the times of their words.
+
+        `window` (n,) holds the samples. With None, the segments have no words.
+        """
         words = [[] for _ in parts]
-        if with_words and parts:
-            ids = [*start, *(i for text in texts for i in text), self.rules.end_token_id]
-            vectors = max(1, round(duration / self.vector))
-            aligned = align_tokens(self.writer, encoded, ids, len(start), vectors, self.heads)
+        if window is not None and parts:
+            texts = [[int(i) for i in ids if i < self.rules.end_token_id] for ids, _, _ in parts]
             translates = self.prompt.tasks.get("translate") in start
             code = "en" if translates else self._name_language(start)
-            pieces = [split_words(self.tokenizer, text, code) for text in texts]
-            flat = [piece for group in pieces for piece in group]
-            timed = iter(time_words(flat, *aligned, self.vector, offset))
-            words = [[next(timed) for _ in group] for group in pieces]
+            groups = [split_words(self.tokenizer, text, code) for text in texts]
+            flat, ids = sum(groups, []), sum(texts, [])
+            timed = iter(self._time_words(flat, ids, encoded, start, offset, window))
+            words = [[next(timed) for _ in group] for group in groups]
         return [
             Segment(
                 self._decode(ids),
@@ -224,6 +234,17 @@ class WindowReader:
             )
             for (ids, begin, end), group in zip(parts, words, strict=True)
         ]
+
+    def _time_words(self, words, ids, encoded, start, offset, window):
+        """Return a list of `Word` for (text, number of ids) of each word of a window."""
+        vectors = max(1, round(len(window) / self.preprocessor.sampling_rate / self.vector))
+        shares = rate_tokens(self.writer, encoded, [*start, *ids], len(start))
+        room = generation.piecewise.get_decoder(self.writer).max_positions - len(start)
+        spelled = spell_words(self.tokenizer, words, ids, room)
+        bounds = align_words(self.writer, encoded, start, spelled, vectors, self.heads)
+        pauses = find_pauses(measure_loudness(window, vectors))
+        bounds = [cut_pauses(begin, end, pauses) for begin, end in itertools.pairwise(bounds)]
+        return time_words(words, bounds, shares, self.vector, offset)
 
 
 def split_model(model):

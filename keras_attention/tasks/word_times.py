@@ -10,8 +10,10 @@ from keras_attention.tasks.transcript import Word
 # Punctuation that belongs to the next word, and to the word before.
 BEFORE, AFTER = "\"'“¿([{-", "\"'.。,，!！?？:：”)]}、"
 WITHOUT_SPACES = ("zh", "ja", "th", "lo", "my", "yue")  # languages that do not separate words
-LONGEST = 2.0  # the longest word at a pause, relative to the median word
-MOST_MEDIAN = 0.7  # seconds, the longest median word, so that a slow recording has a limit, too
+MOST_HEADS, FILTER_WIDTH = 10, 3  # for spelled words, as in the code of Yeh et al. (2025)
+NOISE_AND_SPEECH = 0.05, 0.99  # quantiles of the loudness that stand for noise and speech
+SILENT = 0.05  # greatest loudness of silence, between the two
+MOST_SOUND = 0.5  # sound between a bound of a word and a pause, relative to the pause
 
 
 def split_words(tokenizer, ids, language=None):
@@ -63,78 +65,144 @@ def _join_punctuation(words):
     return joined
 
 
-def align_tokens(model, encoded, ids, begin, num_vectors, heads=()):
-    """Return when each token of a text begins and ends, and its probability.
+def spell_words(tokenizer, words, ids, room):
+    """Return the ids of each word when it is spelled, a list of lists.
 
-    The model reads the whole text in one call. The times are those of `align_attention`, in encoder
-    vectors.
+    A word is cut into single characters, or into longer pieces if the ids would not fit. Characters
+    give more exact times than longer tokens (Yeh et al., 2025, section II-C).
+
+    Args:
+        tokenizer: `PretrainedTokenizer` with byte-level BPE.
+        words: list of (text, number of ids), from `split_words`.
+        ids: list of ints, the ids of the words. They are returned, cut into words, if no spelling
+            fits.
+        room: int, the largest number of ids.
+    """
+    for size in range(1, 1 + max(len(text) for text, _ in words)):
+        spelled = [_spell(tokenizer, text, size) for text, _ in words]
+        if sum(map(len, spelled)) <= room:
+            return spelled
+    ends = np.cumsum([count for _, count in words]).tolist()
+    return [ids[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+
+
+def _spell(tokenizer, text, size):
+    """Return the ids of `text` in pieces of `size` characters. The first keeps its space."""
+    begin = size + text.startswith(" ")
+    pieces = [text[:begin], *(text[k : k + size] for k in range(begin, len(text), size))]
+    return [i for piece in pieces for i in tokenizer.encode_plain(piece)]
+
+
+def rate_tokens(model, encoded, ids, begin):
+    """Return the probability of each token of a text, float (T,).
 
     Args:
         model: functional `keras.Model` from `{"encoded", "target_ids"}` to logits.
         encoded: (1, S, D), the encoder's output.
-        ids: list of ints, the prompt without timestamps, the text and the end id.
+        ids: list of ints, the prompt without timestamps, and T ids of text.
         begin: int, the number of ids in the prompt.
-        num_vectors: int, the number of vectors before the padding of the recording.
-        heads: pairs (layer, head) of the cross-attention. Empty for all heads of the upper half of
-            the layers.
-
-    Returns:
-        A tuple of the bounds, int (T + 1,) for T tokens of text, and the probabilities, float (T,).
     """
-    ids = np.array([ids], "int32")
-    with visualization.record_attention(model) as maps:
-        logits = np.asarray(model({"encoded": encoded, "target_ids": ids}))[0].astype("float64")
-    layers = [np.asarray(x)[0] for path, x in maps.items() if "cross_attention" in path]
-    heads = heads or [
-        (i, k) for i in range(len(layers) // 2, len(layers)) for k in range(len(layers[i]))
-    ]
-    # The row before a token contains the weights of the step that chose the token.
-    weights = np.stack([layers[i][k][begin - 1 : -1, :num_vectors] for i, k in heads])
-    weights = weights / weights.sum(axis=-1, keepdims=True)
-    logits = logits[begin - 1 : -2]
+    logits = model({"encoded": encoded, "target_ids": np.array([ids[:-1]], "int32")})
+    logits = np.asarray(logits)[0, begin - 1 :].astype("float64")
     logits -= logits.max(axis=1, keepdims=True)
     shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    chosen = ids[0, begin:-1]
-    return generation.align_attention(weights), shares[np.arange(len(chosen)), chosen]
+    return shares[np.arange(len(shares)), ids[begin:]]
+
+
+def align_words(model, encoded, start, spelled, num_vectors, heads=None):
+    """Return when each of W words begins and the last one ends, int (W + 1,), in encoder vectors.
+
+    The model reads the spelled words in one call. The times are those of
+    `ka.generation.align_attention`.
+
+    Args:
+        model, encoded: as for `rate_tokens`.
+        start: ints, the prompt without timestamps.
+        spelled: list of W lists of ints, from `spell_words`.
+        num_vectors: int, the number of vectors before the padding of the recording.
+        heads: pairs (layer, head) of the cross-attention. None chooses those that align best.
+    """
+    ids = np.array([[*start, *(i for word in spelled for i in word)]], "int32")
+    with visualization.record_attention(model) as maps:
+        model({"encoded": encoded, "target_ids": ids})
+    # The row before a token contains the weights of the step that chose the token.
+    layers = [
+        np.asarray(x)[0, :, len(start) - 1 :, :num_vectors]
+        for path, x in maps.items()
+        if "cross_attention" in path
+    ]
+    layers = [layer / layer.sum(axis=-1, keepdims=True) for layer in layers]
+    weights = np.stack([layers[i][k] for i, k in heads or choose_heads(layers)])
+    firsts = generation.align_attention(weights, filter_width=FILTER_WIDTH)
+    return firsts[np.cumsum([0, *map(len, spelled)])]
+
+
+def choose_heads(layers):
+    """Return pairs (layer, head): a third of all heads, at most 10, that align best.
+
+    `layers` is a list with the attention weights (N, T, S) of each layer.
+    """
+    ratings = {
+        (i, k): rating
+        for i, layer in enumerate(layers)
+        for k, rating in enumerate(generation.rate_heads(layer))
+    }
+    count = min(MOST_HEADS, max(1, len(ratings) // 3))
+    return sorted(ratings, key=ratings.get)[-count:]
+
+
+def measure_loudness(samples, num_vectors):
+    """Return the mean absolute sample during each encoder vector, float (num_vectors,)."""
+    size = -(-len(samples) // num_vectors)
+    padded = np.pad(np.abs(samples), (0, size * num_vectors - len(samples)))
+    return padded.reshape(num_vectors, size).mean(axis=1)
+
+
+def find_pauses(loudness):
+    """Return the first vector of each pause and the one after it, int (P, 2).
+
+    A vector is silent if it is not much louder than the noise, compared with the loudest vectors.
+    """
+    low, high = np.quantile(loudness, NOISE_AND_SPEECH)
+    silent = loudness <= low + SILENT * (high - low)
+    edges = np.diff(np.concatenate([[0], silent, [0]]))
+    return np.stack([np.flatnonzero(edges > 0), np.flatnonzero(edges < 0)], axis=1)
+
+
+def cut_pauses(begin, end, pauses):
+    """Return when a word begins and ends, after pauses at its ends are cut off.
+
+    A bound of a word can be a little before or after a pause. Sound between a bound and a pause is
+    thus cut off too, if it is at most half as long as the pause. The idea is that of the package
+    stable-ts.
+
+    Args:
+        begin, end: ints, in encoder vectors.
+        pauses: int (P, 2), from `find_pauses`.
+    """
+    first, last = begin, end
+    for a, b in np.clip(pauses, begin, end).tolist():
+        if b < end and a - first <= MOST_SOUND * (b - a):
+            first = max(first, b)
+        elif a > first and end - b <= MOST_SOUND * (b - a):
+            last = min(last, a)
+    return first, last
 
 
 def time_words(words, bounds, probabilities, seconds, offset):
     """Return a list of `Word` with times in seconds.
 
     Args:
-        words: list of (text, number of tokens), from `split_words`.
-        bounds: int (T + 1,), where each token begins, in encoder vectors.
-        probabilities: float (T,).
+        words: list of W pairs (text, number of tokens), from `split_words`.
+        bounds: W pairs of ints, when each word begins and ends, in encoder vectors.
+        probabilities: float (T,), of the tokens.
         seconds: float, the duration of an encoder vector.
         offset: float, the time of the first vector in seconds.
     """
-    results, first = [], 0
-    for text, count in words:
-        start, end = (float(bounds[k] * seconds) for k in (first, first + count))
-        share = float(np.mean(probabilities[first : first + count]))
-        results.append(Word(text.strip(), offset + start, offset + end, share))
-        first += count
-    return shorten_words(results)
-
-
-def shorten_words(words):
-    """Shorten words that contain a pause, because a token ends only where the next begins.
-
-    The first word of the window and words after a pause lose their beginning, other words their
-    end. A word is too long if it lasts twice as long as the median word.
-    """
-    durations = [word.end - word.start for word in words if word.end > word.start]
-    if not durations:
-        return words
-    longest = LONGEST * min(MOST_MEDIAN, float(np.median(durations)))
-    results = []
-    for k, word in enumerate(words):
-        if word.end - word.start > longest:
-            if k == 0:
-                word = word._replace(start=word.end - longest)
-            elif word.text[-1:] in AFTER:
-                word = word._replace(end=word.start + longest)
-            elif words[k - 1].text[-1:] in AFTER:
-                word = word._replace(start=word.end - longest)
-        results.append(word)
+    results, token = [], 0
+    for (text, count), bound in zip(words, bounds, strict=True):
+        start, end = (offset + float(k * seconds) for k in bound)
+        share = float(np.mean(probabilities[token : token + count]))
+        results.append(Word(text.strip(), start, end, share))
+        token += count
     return results

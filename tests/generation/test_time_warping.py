@@ -92,10 +92,31 @@ def test_alignment_equals_its_definition():
     assert ka.generation.align_attention(weights, width).tolist() == expected
 
 
+def test_rating_of_heads_equals_its_definition():
+    weights = random.random((2, 3, 7))
+    expected = np.zeros(2)
+    for head, j in itertools.product(range(2), range(7)):
+        expected[head] += sum(weights[head, i, j] ** 2 for i in range(3)) ** 0.5
+    np.testing.assert_allclose(ka.generation.rate_heads(weights), expected, rtol=1e-12)
+
+
+def test_heads_that_align_have_better_ratings():
+    """Compare with an even head, and with one whose tokens all attend to the same frame."""
+    align, even, same = (
+        np.repeat(np.eye(3), 2, axis=1) / 2,
+        np.full((3, 6), 1 / 6),
+        np.eye(6)[[2] * 3],
+    )
+    ratings = ka.generation.rate_heads(np.stack([even, align, same]))
+    np.testing.assert_allclose(ratings, [3**0.5, 3, 3**0.5])
+
+
 def test_wrong_arguments_name_the_fix():
     with pytest.raises(ValueError, match=r"costs has the shape \(3,\): expected 2 axes"):
         ka.generation.find_warping_path(np.zeros(3))
     with pytest.raises(ValueError, match="and NaN: expected"):
         ka.generation.find_warping_path(np.full((2, 2), np.nan))
+    with pytest.raises(ValueError, match=r"weights has the shape \(2, 3\): expected 3 axes"):
+        ka.generation.rate_heads(np.ones((2, 3)))
     with pytest.raises(ValueError, match="filter_width=4.*Use 5"):
         ka.generation.align_attention(np.ones((1, 2, 9)), filter_width=4)

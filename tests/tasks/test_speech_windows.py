@@ -8,7 +8,17 @@ import pytest
 import keras_attention as ka
 from keras_attention.tasks import speech_windows
 from keras_attention.tasks.speech_windows import WindowReader, cut_at, measure_compression
-from keras_attention.tasks.word_times import shorten_words, split_words, time_words
+from keras_attention.tasks.word_times import (
+    align_words,
+    choose_heads,
+    cut_pauses,
+    find_pauses,
+    measure_loudness,
+    rate_tokens,
+    spell_words,
+    split_words,
+    time_words,
+)
 from tests.pretrained.make_checkpoints import FOLDER, HEARD, draw_sounds
 
 pytestmark = pytest.mark.tensorflow
@@ -148,20 +158,88 @@ def test_words_begin_with_spaces_and_keep_their_punctuation(task):
     assert split_words(tokenizer, []) == []
 
 
-def test_words_have_the_times_of_their_tokens():
-    words = time_words(
-        [(" a", 1), (" bc", 2)], np.array([5, 10, 12, 16]), [0.5, 0.25, 0.75], 0.1, 3
+def test_words_are_spelled_in_the_shortest_pieces_that_fit(task):
+    tokenizer = task.preprocessor.target
+    ids = [THE, CAT, HEARD["s"]]
+    words = split_words(tokenizer, ids)
+    assert words == [(" the", 1), (" cats", 2)]
+
+    def spell(room):
+        pieces = spell_words(tokenizer, words, ids, room)
+        return [[tokenizer.decode([[i]])[0] for i in word] for word in pieces]
+
+    single, whole = spell(99), spell(2)
+    assert ["".join(word) for word in single] == ["".join(word) for word in whole]
+    assert all(len(piece.strip()) <= 1 for word in single for piece in word)
+    assert spell(sum(map(len, single))) == single != spell(sum(map(len, single)) - 1)
+    assert whole == [[" the"], [" cat", "s"]]  # nothing fits, so the ids of the text
+
+
+def test_alignment_reads_the_spelled_words(task, reader):
+    """Compare with the attention weights and logits of one call, by definition."""
+    encoded = reader.encode(draw_sounds()[0])
+    start, spelled = list(task.preprocessor.prompt.find()), [[THE, CAT], [HEARD["s"]], [THE]]
+    ids, begin = [*start, THE, CAT, HEARD["s"], THE], len(start)
+    with ka.visualization.record_attention(reader.writer) as maps:
+        logits = reader.writer({"encoded": encoded, "target_ids": np.array([ids])})
+    weights = [np.asarray(x)[0] for path, x in maps.items() if "cross_attention" in path][-1]
+    weights = weights[1:2, begin - 1 :, :20]  # head 1 reads 20 vectors
+    weights = weights / weights.sum(axis=-1, keepdims=True)
+    firsts = ka.generation.align_attention(weights, filter_width=3)
+    heads = [(len([path for path in maps if "cross_attention" in path]) - 1, 1)]
+    bounds = align_words(reader.writer, encoded, start, spelled, 20, heads)
+    assert bounds.tolist() == [firsts[0], firsts[2], firsts[3], firsts[4]]
+    shares = np.exp(np.asarray(logits)[0]) / np.exp(np.asarray(logits)[0]).sum(-1, keepdims=True)
+    expected = [shares[k - 1, ids[k]] for k in range(begin, len(ids))]
+    np.testing.assert_allclose(
+        rate_tokens(reader.writer, encoded, ids, begin), expected, rtol=1e-4, atol=1e-6
     )
-    assert words[0] == ("a", 3.5, 4.0, 0.5) and words[1][1:] == pytest.approx((4.0, 4.6, 0.5))
 
 
-def test_words_before_a_pause_are_shortened():
-    word = ka.tasks.Word
-    words = [word("One", 0, 3, 1), word("two", 3, 3.5, 1), word("three.", 3.5, 9, 1)]
-    words += [word("Four", 9, 12, 1), word("five", 12, 12.4, 1), word("six", 12.4, 12.9, 1)]
-    # The median is 1.75 seconds. At most 0.7 are used, so 1.4 is the limit.
-    starts = [(round(one.start, 2), round(one.end, 2)) for one in shorten_words(words)]
-    assert starts == [(1.6, 3), (3, 3.5), (3.5, 4.9), (10.6, 12), (12, 12.4), (12.4, 12.9)]
+def test_the_best_third_of_the_heads_is_chosen():
+    sharp, even = np.repeat(np.eye(3), 2, axis=1) / 2, np.full((3, 6), 1 / 6)
+    layers = [np.stack([even, sharp, even]), np.stack([even, even, sharp])]
+    assert sorted(choose_heads(layers)) == [(0, 1), (1, 2)]
+    assert choose_heads([sharp[None]]) == [(0, 0)]
+    assert len(choose_heads([np.stack([sharp] * 48)])) == 10
+
+
+def test_loudness_is_the_mean_during_each_vector():
+    samples = np.array([1.0, -3.0, 0.5, 0.5, -2.0], "float32")
+    np.testing.assert_allclose(measure_loudness(samples, 3), [2.0, 0.5, 1.0])
+
+
+def test_pauses_are_found_in_noise():
+    for noise in (0.0, 0.1):
+        loudness = np.ones(20) + noise
+        loudness[[0, 1, 7, 8, 9, 19]] = noise
+        assert find_pauses(loudness).tolist() == [[0, 2], [7, 10], [19, 20]]
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ((20, 50), (20, 50)),  # without a pause
+        ((10, 50), (20, 50)),
+        ((30, 65), (30, 60)),
+        ((8, 50), (20, 50)),  # with some sound of the word before
+        ((8, 64), (20, 60)),
+        ((30, 75), (30, 60)),  # with some sound of the next word
+        ((2, 50), (2, 50)),  # too much sound: the pause is inside the word
+        ((12, 18), (12, 18)),  # nothing else
+        ((60, 60), (60, 60)),
+    ],
+)
+def test_words_lose_pauses_at_their_ends(word, expected):
+    assert cut_pauses(*word, np.array([[10, 20], [60, 70]])) == expected
+    assert cut_pauses(*word, np.zeros((0, 2), int)) == word
+
+
+def test_words_have_the_times_of_their_bounds():
+    words = time_words(
+        [(" a", 1), (" bc", 2)], [(5, 10), (12, 16)], np.array([0.5, 0.25, 0.75]), 0.1, 3
+    )
+    assert words[0] == ("a", 3.5, 4.0, 0.5) and words[1][1:] == pytest.approx((4.2, 4.6, 0.5))
 
 
 def test_repetition_and_ends():

@@ -43,8 +43,9 @@ class SpeechPrompt:
         language: str, the default language: the code or English name of one of `languages`. None
             chooses English, or the first language if the model lacks English.
         task: str, the default task, one of `tasks`. None chooses the first.
-        alignment_heads: pairs (layer, head) of the decoder's cross-attention that follow the sound.
-            They determine the times of words. Empty for all heads of the upper half of the layers.
+        alignment_heads: pairs (layer, head) of the decoder's cross-attention that follow the sound
+            when whole tokens are aligned, from `generation_config.json`. `transcribe` aligns
+            letters, and uses these heads only if they are its argument `heads`.
 
     ```python
     import keras_attention as ka
