@@ -1,11 +1,11 @@
-"""Text generation with a model of GPT-2's size, compared with KerasHub and Hugging Face.
+"""Text generation with a model of GPT-2's size, compared with KerasHub, Hugging Face and llama.cpp.
 
     python benchmarks/generation.py [--rounds 5] [--new 64] [--stacks keras_attention KerasHub ...]
 
 Random weights, batch 1, greedy, a prompt of 32 tokens, 64 new tokens (or `--new`), on a CPU. Every
 stack reads all weights once per token. The last column is the share of the memory bandwidth, which
 is measured in the same run by multiplying one row with a large matrix. Needs the extras backends
-and nlp.
+and nlp, and the packages gguf and llama-cpp-python.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def hugging_face(new, quantized=False):
     return run
 
 
-def litert_int8(new):
+def litert(new, quantization):
     import keras_attention as ka
 
     folder = tempfile.TemporaryDirectory()
@@ -87,7 +87,7 @@ def litert_int8(new):
     ka.export.to_litert(
         our_model(),
         path,
-        quantization="int8_weights",
+        quantization=quantization,
         generate=ka.export.Generation("greedy", PROMPT + new, new),
     )
     run = ka.export.load(path, "generate")
@@ -96,14 +96,37 @@ def litert_int8(new):
     return lambda: run(inputs)
 
 
+def llama_cpp(new, kind):
+    import gguf_file
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "model.gguf"
+        gguf_file.write_gguf(our_model(), path, kind, PROMPT + new)
+        run, ids = gguf_file.open_gguf(path, PROMPT + new, os.cpu_count()), prompt()
+        run(ids, 1)  # reads the file before it is deleted
+    return lambda: run(ids, new)
+
+
 STACKS = {
     "KerasHub": keras_hub,
     "Hugging Face": hugging_face,
     "keras_attention": keras_attention,
+    "llama.cpp": lambda new: llama_cpp(new, "F32"),
     "Hugging Face, int8": lambda new: hugging_face(new, quantized=True),
-    "keras_attention, LiteRT int8": litert_int8,
+    "llama.cpp, Q8_0": lambda new: llama_cpp(new, "Q8_0"),
+    "keras_attention, LiteRT int8": lambda new: litert(new, "int8_weights"),
+    "llama.cpp, Q4_0": lambda new: llama_cpp(new, "Q4_0"),
+    "keras_attention, LiteRT int4": lambda new: litert(new, "int4_weights"),
 }
-BYTES = {name: 124_439_808 * (1 if "int8" in name else 4) for name in STACKS}
+# Bytes that a token reads: all weights but the positions. Blocks of 32 have a scale of two bytes.
+TABLE, LAYERS = 50257 * 768, 12 * 12 * 768**2
+BYTES = {name: 4 * (TABLE + LAYERS) for name in STACKS} | {
+    "Hugging Face, int8": TABLE + LAYERS,
+    "keras_attention, LiteRT int8": TABLE + LAYERS,
+    "llama.cpp, Q8_0": (TABLE + LAYERS) * 34 / 32,
+    "keras_attention, LiteRT int4": TABLE + LAYERS * 18 / 32,  # the table has 8 bits
+    "llama.cpp, Q4_0": (TABLE + LAYERS) * 18 / 32,
+}
 
 
 def bandwidth():
