@@ -72,7 +72,7 @@ def write_gguf(model, path, kind, length):
 
 
 def open_gguf(path, length, threads):
-    """Return a function that chooses ids greedily, from a prompt (1, T) and a number to (1, number)."""
+    """Return a function from a prompt (1, T) and a number of ids to the ids, chosen greedily."""
     import ctypes
 
     import llama_cpp
