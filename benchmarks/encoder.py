@@ -6,7 +6,8 @@ Two layers, batches of 8. Every stack works in its own process, and the processe
 run the same weights, and their outputs or losses are compared first. Ratios are to Keras in
 float32. Keras also runs under XLA and under mixed_bfloat16, and ours under the policy that
 `ka.training.fastest_dtype_policy()` returns. PyTorch takes part if it is installed, with autocast
-for bfloat16.
+for bfloat16. The last column is the share of the rate of one large matrix product in TensorFlow, of
+the same dtype, in the same run.
 """
 
 import argparse
@@ -21,7 +22,7 @@ import workers
 
 import keras_attention as ka
 
-LAYERS, BATCH, HEAD, ROUNDS = 2, 8, 64, 9
+LAYERS, BATCH, HEAD, ROUNDS, PRODUCT = 2, 8, 64, 9, 2048
 BASE = "Keras, float32"
 
 
@@ -168,6 +169,19 @@ CASES = {
 }
 
 
+def count_operations(kind, width, length):
+    """Return the floating-point operations of the matrix products of a case."""
+    forward = LAYERS * BATCH * length * (24 * width**2 + 4 * length * width)
+    return forward if kind == "forward" else 3 * forward
+
+
+def multiply(dtype):
+    """Return a function that multiplies two large matrices, to measure the greatest rate."""
+    matrix = tf.random.normal((PRODUCT, PRODUCT), dtype=dtype)
+    product = tf.function(lambda x: tf.reduce_max(tf.matmul(x, x)))
+    return lambda: product(matrix).numpy()
+
+
 def name_stacks():
     """Return the stacks to compare: also in bfloat16, if it is faster on this processor."""
     policy = ka.training.fastest_dtype_policy()
@@ -185,7 +199,8 @@ def work(stack):
     def answer(case):
         if case not in made:
             made.clear()  # keeps memory small
-            made[case] = make(stack, *CASES[case])
+            product = stack.startswith("product")
+            made[case] = multiply(stack.split(", ")[1]) if product else make(stack, *CASES[case])
             made[case]()
         result = made[case]()
         return {"result": float(np.mean(np.abs(result)))}
@@ -194,23 +209,39 @@ def work(stack):
 
 
 def main(cases, rounds):
-    stacks = {name: workers.Worker(__file__, "--work", name) for name in name_stacks()}
+    names = name_stacks()
+    products = {"float32": "product, float32", "mixed_bfloat16": "product, bfloat16"}
+    stacks = {
+        name: workers.Worker(__file__, "--work", name) for name in [*names, *products.values()]
+    }
     print(ka.training.speed_report())
     for case in cases:
         first = workers.in_turn(stacks, case, 1)
-        results = {name: answers[0]["result"] for name, answers in first.items()}
+        results = {name: first[name][0]["result"] for name in names}
         for name, result in results.items():
             np.testing.assert_allclose(
                 result, results[BASE], rtol=1e-4 if "float32" in name else 2e-2, err_msg=name
             )
         turns = workers.in_turn(stacks, case, rounds)
-        print(f"\n{case}\n  {'':34} {'ms':>8} {'CPU ms':>8} {'ratio':>6}  spread", flush=True)
-        for name, (ratio, low, high) in workers.ratios(turns, BASE).items():
-            wall, cpu = (
-                1000 * statistics.median(turn[field] for turn in turns[name])
-                for field in ("wall", "cpu")
+        print(
+            f"\n{case}\n  {'':34} {'ms':>8} {'CPU ms':>8} {'ratio':>6}  spread         of the peak"
+        )
+        wall, cpu = (
+            {name: statistics.median(turn[field] for turn in turns[name]) for name in turns}
+            for field in ("wall", "cpu")
+        )
+        ratios = workers.ratios(turns, BASE)
+        for name in names:
+            ratio, low, high = ratios[name]
+            share = count_operations(*CASES[case]) / wall[name]
+            share /= 2 * PRODUCT**3 / wall[products[name.split(", ")[1]]]
+            print(
+                f"  {name:34} {1000 * wall[name]:8.1f} {1000 * cpu[name]:8.1f} {ratio:6.2f}"
+                f"  {low:.2f} to {high:.2f}   {share:5.2f}",
+                flush=True,
             )
-            print(f"  {name:34} {wall:8.1f} {cpu:8.1f} {ratio:6.2f}  {low:.2f} to {high:.2f}")
+        for dtype, name in products.items():
+            print(f"  {dtype}: {2e-9 * PRODUCT**3 / wall[name]:.0f} billion operations a second")
     for stack in stacks.values():
         stack.close()
 

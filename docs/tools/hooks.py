@@ -34,6 +34,8 @@ PAGES = {
     "code-of-conduct.md": "CODE_OF_CONDUCT.md",
     "tests.md": "tests/README.md",
     "speed.md": "benchmarks/README.md",
+    "scores.md": "benchmarks/scores.md",
+    "laboratory-notes.md": "benchmarks/notes.md",
 }
 PAGES |= {
     f"models/{card.parent.name}.md": card.relative_to(ROOT).as_posix()
