@@ -15,11 +15,10 @@ class TokenHistory:
         count: int32 scalar, the index in `tokens` of the token to choose next.
         begin: int32 scalar, the index of the first token after the prompt.
         vocabulary_size: int V, number of token ids.
-        end: int32 scalar, the index at which generation stops because `max_new_tokens` are chosen.
-            None if unknown.
+        end: int32 scalar, the index after the last token that `max_new_tokens` allows. None if
+            unknown.
         end_token_ids: tuple of ints, the ids that end a row.
-        state: what the constraint that reads the history stored for itself at the last token, or
-            None.
+        state: a value that the constraint stored at the last token, or None.
 
     ```python
     import numpy as np

@@ -89,7 +89,7 @@ class Drift:
 
     Attributes:
         tokens: tuple of int, the number of texts with a token at this position.
-        argmax_agreement: tuple of float, the share of these texts in which the file and the model
+        argmax_agreement: tuple of float, for what share of these texts the file and the model
             predict the same next token.
         max_abs_error: tuple of float, the largest absolute difference between two logits.
 
