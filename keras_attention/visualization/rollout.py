@@ -144,14 +144,14 @@ def relevance(model, inputs, target=None, layers=None):
 def _fall_without(weights, gradient):
     """Return how far the output falls without each key (B, N, T, S), to first order.
 
-    `weights` and `gradient` are float64 arrays (B, N, T, S). A key that has all the weight of its
-    row counts as 0, because no other key can take its weight.
+    `weights` and `gradient` are float64 arrays (B, N, T, S). Without a key that has all the weight
+    of its row, the row becomes 0, because no other key can take the weight.
     """
     raised = weights * gradient
     rest = weights.sum(axis=-1, keepdims=True) - weights
-    alone = rest < 1e-6  # weights are rounded to float32
-    mean = (raised.sum(axis=-1, keepdims=True) - raised) / np.where(alone, 1, rest)
-    return np.where(alone, 0, raised - weights * mean)
+    only = rest < 1e-6  # weights are rounded to float32
+    mean = (raised.sum(axis=-1, keepdims=True) - raised) / np.where(only, 1, rest)
+    return raised - weights * np.where(only, 0, mean)
 
 
 class _ChangeWeights(RecordEvery):

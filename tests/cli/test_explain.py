@@ -14,7 +14,7 @@ def test_explain_writes_a_page(run, tmp_path):
     assert (code, err) == (0, "") and last == f"{path} is ready for any browser."
     assert first.split("  ")[0] == "love" and "  lovely " in first
     code, out, _ = run("explain", "emotions", TEXT, "--target", "joy", "--output", path)
-    assert code == 0 and out.split()[:2] == ["joy", "nothing"]  # a label that nothing raised
+    assert code == 0 and out.split()[:2] == ["joy", "day"]
     content = read_page(path.read_text("utf-8"))
     assert content["title"] == "Why “joy”?"
     assert content["sequences"][0]["names"] == ["What", "a", "lovely", "day", "!"]

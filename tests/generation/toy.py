@@ -28,7 +28,7 @@ class Toy:
         random = np.random.default_rng(seed)
         self.table = random.normal(size=(self.bins, vocabulary_size), scale=scale)
         self.table = self.table.astype("float32")
-        self.factors = random.integers(1, self.bins, size=64).astype("int32")
+        self.factors = random.integers(1, self.bins, size=128).astype("int32")
 
     def cache_shapes(self, max_length, memory_length=None, dtype=None):
         return {"seen": ((max_length,), "int32")}
