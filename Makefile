@@ -56,7 +56,7 @@ test-onnx: $(BACKENDS)/.ready
 	$(BACKENDS)/bin/python -m pytest -m 'slow or sweep' --numprocesses=logical --maxprocesses=4 --dist=worksteal \
 	    tests/export/test_onnx_and_openvino.py 'tests/test_docs.py::test_code_runs[on-device/onnx.md]'
 
-benchmark: $(READY) ## measure speed and memory against Keras (10 minutes)
+benchmark: $(READY) ## measure speed and memory against Keras (15 minutes)
 	TF_CPP_MIN_LOG_LEVEL=3 $(IN_VENV) benchmarks/encoder.py
 	TF_CPP_MIN_LOG_LEVEL=3 $(IN_VENV) benchmarks/attention_core.py
 

@@ -12,8 +12,8 @@ from keras_attention.core.onednn import tensorflow_lacks_onednn
 CPUINFO = pathlib.Path("/proc/cpuinfo")
 BFLOAT16 = ("amx_bf16", "avx512_bf16")  # instructions that multiply bfloat16 quickly
 ONEDNN_ADVICE = (
-    "Set TF_ENABLE_ONEDNN_OPTS=1 before you import TensorFlow: encoders and training took 0.4 to "
-    "0.8 of the time, but decoding may slow down."
+    "Set TF_ENABLE_ONEDNN_OPTS=1 before you import TensorFlow: encoders and training took 0.6 to "
+    "0.9 of the time, but decoding may slow down."
 )
 BFLOAT16_ADVICE = (
     "This processor multiplies bfloat16 quickly: ka.training.fastest_dtype_policy() measures "
