@@ -11,6 +11,8 @@ from keras_attention.core.onednn import tensorflow_lacks_onednn
 
 CPUINFO = pathlib.Path("/proc/cpuinfo")
 BFLOAT16 = ("amx_bf16", "avx512_bf16")  # instructions that multiply bfloat16 quickly
+# Instructions that decide the speed of matrix products, by their names in Linux.
+INSTRUCTIONS = ("avx2", "avx512f", "avx_vnni", "avx512_vnni", *reversed(BFLOAT16))
 ONEDNN_ADVICE = (
     "Set TF_ENABLE_ONEDNN_OPTS=1 before you import TensorFlow: encoders and training took 0.6 to "
     "0.9 of the time, but decoding may slow down."
@@ -27,6 +29,8 @@ class SpeedReport:
 
     Attributes:
         processor: str, name of the processor.
+        instructions: tuple of str, those of `avx2`, `avx512f`, `avx_vnni`, `avx512_vnni`,
+            `avx512_bf16` and `amx_bf16` that the processor has. Empty if the system is not Linux.
         backend: str, name of the Keras backend.
         onednn: bool, whether TensorFlow computes with oneDNN. None on other backends.
         threads: int, number of threads of an operation of TensorFlow. None on other backends.
@@ -34,13 +38,17 @@ class SpeedReport:
     """
 
     processor: str
+    instructions: tuple
     backend: str
     onednn: bool | None
     threads: int | None
     advice: tuple
 
     def __str__(self):
-        lines = [f"processor: {self.processor}", f"backend: {self.backend}"]
+        lines = [f"processor: {self.processor}"]
+        if self.instructions:
+            lines.append(f"instructions: {', '.join(self.instructions)}")
+        lines.append(f"backend: {self.backend}")
         if self.onednn is not None:
             lines.append(f"oneDNN: {'on' if self.onednn else 'off'}")
             lines.append(f"threads: {self.threads}")
@@ -79,7 +87,8 @@ def speed_report():
             advice.append(ONEDNN_ADVICE)
     if instructions.intersection(BFLOAT16):
         advice.append(BFLOAT16_ADVICE)
-    return SpeedReport(processor, backend, onednn, threads, tuple(advice))
+    named = tuple(name for name in INSTRUCTIONS if name in instructions)
+    return SpeedReport(processor, named, backend, onednn, threads, tuple(advice))
 
 
 def _read_processor():

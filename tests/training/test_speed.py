@@ -27,10 +27,16 @@ def read(monkeypatch, tmp_path, flags="", lacks_onednn=False, machine="x86_64"):
 @pytest.mark.tensorflow
 def test_the_report_names_processor_threads_and_onednn(monkeypatch, tmp_path):
     report = read(monkeypatch, tmp_path)
-    assert report == ka.training.SpeedReport("Example 3000", "tensorflow", True, os.cpu_count(), ())
+    assert report == ka.training.SpeedReport(
+        "Example 3000", ("avx2",), "tensorflow", True, os.cpu_count(), ()
+    )
     lines = str(report).splitlines()
-    assert lines[:2] == ["processor: Example 3000", "backend: tensorflow"]
-    assert "oneDNN: on" in lines and len(lines) == 5
+    assert lines[:3] == [
+        "processor: Example 3000",
+        "instructions: avx2",
+        "backend: tensorflow",
+    ]
+    assert "oneDNN: on" in lines and len(lines) == 6
 
 
 @pytest.mark.tensorflow
@@ -49,7 +55,8 @@ def test_the_report_advises_to_measure_bfloat16(flags, monkeypatch, tmp_path):
 def test_other_systems_name_the_processor(monkeypatch, tmp_path):
     monkeypatch.setattr(speed, "CPUINFO", tmp_path / "missing")
     monkeypatch.setattr(speed.platform, "processor", lambda: "arm")
-    assert ka.training.speed_report().processor == "arm"
+    report = ka.training.speed_report()
+    assert report.processor == "arm" and "instructions" not in str(report)
 
 
 def test_other_backends_have_no_onednn(monkeypatch, tmp_path):
