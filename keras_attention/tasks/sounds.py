@@ -1,4 +1,4 @@
-"""What tasks that read recordings share: their audio inputs in models, datasets and manifests."""
+"""Functions of tasks that read recordings: audio inputs in models, datasets and manifests."""
 
 import numpy as np
 

@@ -114,6 +114,16 @@ def test_relevance_equals_the_definition():
     np.testing.assert_allclose(scores, [expected], atol=1e-6)
 
 
+@pytest.mark.parametrize("value, expected", [(2.0, 4.0), (-2.0, 1.0)])
+def test_relevance_of_an_only_token(value, expected):
+    """Without the only key, a row of attention is 0, so the output falls by A · G."""
+    token = keras.Input((1, 1))
+    only = np.ones((1, 1, 1, 1))
+    model = keras.Model(token, Weigh(only)(Weigh(only)(token))[:, 0])
+    scores = ka.visualization.relevance(model, np.full((1, 1, 1), value, "float32"), target=0)
+    np.testing.assert_allclose(scores, [[[expected]]])
+
+
 def test_relevance_of_a_class_a_token_and_some_layers():
     classifier = ka.models.text_classifier(20, 3, **SIZE)
     scores = ka.visualization.relevance(classifier, TOKENS)
