@@ -204,7 +204,7 @@ def compute_attention(
     choice = kernels.choose(
         query, key, equation, visibility, return_weights, implementation, flash_attention
     )
-    kernel = kernels.bind(choice.implementation, flash_attention)
+    kernel = kernels.bind(choice.implementation, return_weights, flash_attention)
     output, weights = kernel(query, key, value, equation, visibility)
     if visibility.query_mask is not None:
         tokens = ops.cast(visibility.query_mask, output.dtype)

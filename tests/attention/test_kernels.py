@@ -13,6 +13,7 @@ from keras import ops
 import keras_attention as ka
 from keras_attention.attention import kernels
 from keras_attention.attention.kernels import softmax_tensorflow
+from keras_attention.core import onednn
 from tests.grids import quick, thinned
 
 # The banded kernel has slices of 64 queries or more, the chunked one of 128. These lengths fill no
@@ -208,7 +209,69 @@ def test_the_form_for_the_usual_softmax_equals_dense(mask, case, normalizer, sco
         )
         case = case | {"normalizer": normalizer, "score": score}
         assert_equal("chunked", dtype, 6e-2 if dtype == "bfloat16" else 2e-5, mask, case)
+    assert taken and taken[0] is not None
+
+
+def compute(inputs, upstream, **settings):
+    """Return output and gradients of attention, float32, and how many softmaxes the graph has."""
+
+    @tf.function(autograph=False)
+    def step(*inputs):
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            output = ka.attention.attend(*inputs, return_weights=False, **settings)
+        gradients = tape.gradient(output, inputs, tf.cast(upstream, output.dtype))
+        return [tf.cast(x, "float32") for x in (output, *gradients)]
+
+    operations = step.get_concrete_function(*inputs).graph.get_operations()
+    return step(*inputs), sum(operation.type == "Softmax" for operation in operations)
+
+
+@pytest.mark.parametrize("mask", [None, "causal"])
+def test_dense_in_bfloat16_equals_float32(mask, monkeypatch):
+    """Compare the form that TensorFlow uses with oneDNN, whose softmax computes in float32."""
+    monkeypatch.setattr(onednn, "normalizes_bfloat16", lambda: True)
+    monkeypatch.setattr(tf.nn, "softmax", softmax_in_float32(tf.nn.softmax))
+    taken, run = [], softmax_tensorflow.attend_at_once
+    monkeypatch.setattr(
+        softmax_tensorflow, "attend_at_once", lambda *a: taken.append(run(*a)) or taken[-1]
+    )
+    random = np.random.default_rng(0)
+    shapes = [(2, 140, 4, 8), (2, 150, 2, 8), (2, 150, 2, 8), (2, 140, 4, 8)]
+    *inputs, upstream = (tf.constant(random.normal(size=x), "bfloat16") for x in shapes)
+    visible = ka.attention.Visibility(mask, attention_mask=random.random((2, 1, 1, 150)) < 0.5)
+    found, _ = compute(inputs, upstream, mask=visible, implementation="dense")
     assert len(taken) == 1 and taken[0] is not None
+    exact = [tf.cast(x, "float32") for x in inputs]
+    expected, _ = compute(exact, upstream, mask=visible, implementation="dense")
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=0.015 * np.abs(theirs).max())
+
+
+def softmax_in_float32(softmax):
+    return lambda x, **axis: tf.cast(softmax(tf.cast(x, "float32"), **axis), x.dtype)
+
+
+def test_weights_in_bfloat16_sum_to_one():
+    """Sum the weights by values of one. TensorFlow without oneDNN adds up rounded numbers."""
+    random = np.random.default_rng(0)
+    query, key = (tf.constant(3 * random.normal(size=(1, 512, 2, 8)), "bfloat16") for _ in range(2))
+    output = ka.attention.attend(
+        query, key, tf.ones_like(key), mask="causal", return_weights=False, implementation="chunked"
+    )
+    np.testing.assert_allclose(tf.cast(output, "float32"), 1.0, atol=4e-3)  # half a unit
+
+
+@pytest.mark.parametrize("most, count", [(2**22, 3), (0, 6)])
+def test_few_weights_are_kept_for_the_gradient(most, count, monkeypatch):
+    monkeypatch.setattr(softmax_tensorflow, "MOST_KEPT", most)
+    x = tf.constant(np.random.default_rng(0).normal(size=(1, 300, 2, 4)), "float32")
+    settings = {"mask": "causal", "implementation": "chunked"}
+    found, softmaxes = compute([x, x, x], x, **settings)
+    assert softmaxes == count
+    expected, _ = compute([x, x, x], x, mask="causal", implementation="dense")
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
 @pytest.mark.parametrize("normalizer", ["softmax", ka.normalizers.Softmax(temperature=2.0)])

@@ -1,5 +1,6 @@
 """Dense attention: `weights = normalize(score(q, k) + bias, mask)` and `output = weights · v`."""
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -43,6 +44,21 @@ def dense(query, key, value, equation, visibility, rows=None, cached=False):
     by_head = value if cached else ops.transpose(value, (0, 2, 1, 3))
     output = ops.transpose(matmul_by_group(dropped, by_head), (0, 2, 1, 3))  # (B, T, N, Hv)
     return add_position_values(output, equation.block_values(i, j, dropped)), weights
+
+
+def dense_output(query, key, value, equation, visibility):
+    """Compute the output of `dense` for a call that does not need the weights.
+
+    The arguments are the same as in `dense`. None is returned for the weights.
+    """
+    output = None
+    if keras.backend.backend() == "tensorflow":
+        from keras_attention.attention.kernels import softmax_tensorflow
+
+        output = softmax_tensorflow.attend_at_once(query, key, value, equation, visibility)
+    if output is None:
+        output, _ = dense(query, key, value, equation, visibility)
+    return output, None
 
 
 def compute_scores(score, query, key):

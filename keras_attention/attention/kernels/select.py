@@ -39,15 +39,17 @@ def get_kernel(name):
     return NAMES[name]
 
 
-def bind(name, flash_attention=None):
+def bind(name, return_weights=True, flash_attention=None):
     """Return the kernel called `name`: a function of query, key, value, equation, visibility.
 
-    The function returns the output and the weights. All kernels but `dense` return None for the
-    weights. `flash_attention` only matters for `fused`: True requires flash attention, False
-    excludes it, None uses it if possible.
+    The function returns the output and the weights. Without `return_weights`, and from all kernels
+    but `dense`, the weights may be None. `flash_attention` only matters for `fused`: True requires
+    flash attention, False excludes it, None uses it if possible.
     """
     if name == CACHED:
         return functools.partial(dense.dense, cached=True)
+    if name == "dense" and not return_weights:
+        return dense.dense_output
     kernel = getattr(get_kernel(name), name)
     if name == "fused":
         return functools.partial(kernel, flash_attention=flash_attention)

@@ -2,7 +2,7 @@
 
 `sliced` can compute any equation, and recomputes each block to differentiate it. This module
 computes only the most common equation, with a handwritten gradient and fewer passes over the
-weights:
+weights. It keeps the weights for the gradient if they are few.
 
 - A mask that depends only on distances is stored as one small table for all slices and heads. It is
   added within the matrix product, because oneDNN can fuse the product, the scale and an addend. The
@@ -19,16 +19,19 @@ weights:
 import numpy as np
 import tensorflow as tf
 
-from keras_attention.attention.kernels.axis_pieces import Operand
+from keras_attention.attention.kernels.axis_pieces import AxisRange, Operand
 from keras_attention.attention.kernels.sliced_tensorflow import (
     KeyGradients,
     QueryGradients,
+    keeps_order,
     zero_for,
 )
-from keras_attention.core import scope
+from keras_attention.core import onednn, scope
 from keras_attention.masks.base import expand_keys, expand_queries
 from keras_attention.normalizers.softmax import LEAST_OF_EXP, Softmax
 
+MOST_KEPT = 2**22  # weights of all slices of a row (B = 1) that are kept for the backward pass
+LEAST_AT_ONCE = 2**14  # for fewer scores, `dense` is as fast
 MOST_PARALLEL = 2**17  # a slice may overlap with the next one if it has at most this many scores
 
 
@@ -54,9 +57,32 @@ def attend_in_slices(query, key, value, equation, visibility, slices, global_key
         hidden = tf.transpose(hidden, (0, 1, 3, 2)) + tf.zeros_like(key[..., :1], "float32")
         query = tf.concat([query, tf.ones_like(query[..., :1])], axis=3)
         key = tf.concat([key, tf.cast(hidden, key.dtype)], axis=3)
-    output = _Core(scale, table, slices)(query, key, value)
+    weights = query.shape[1] * sum(rows.size * columns.size for rows, columns in slices)
+    keeps_weights = len(slices) == 1 or weights <= MOST_KEPT
+    output = _Core(scale, table, slices, keeps_weights)(query, key, value)
     seen = table.seen(padding)
     return output if seen is None else output * tf.cast(seen, output.dtype)
+
+
+def attend_at_once(query, key, value, equation, visibility):
+    """Compute the output (B, T, N, Hv) as a single slice, or return None if `dense` is as fast.
+
+    In bfloat16, one operation computes the softmax, where `dense` needs three, and the handwritten
+    gradient needs fewer passes. In float32 this gains nothing. The arguments are the same as in
+    `dense`.
+    """
+    queries, keys = query.shape[1], key.shape[1]
+    if (
+        query.dtype != tf.bfloat16
+        or None in (queries, keys)
+        or queries * keys < LEAST_AT_ONCE
+        or not keeps_order()
+        or not onednn.normalizes_bfloat16()
+    ):
+        return None
+    whole = [(AxisRange(0, queries), AxisRange(0, keys))]
+    output = attend_in_slices(query, key, value, equation, visibility, whole, None)
+    return None if output is None else tf.transpose(output, (0, 2, 1, 3))
 
 
 def _takes(query, key, value, equation, visibility):
@@ -76,6 +102,7 @@ def _takes(query, key, value, equation, visibility):
         and (visibility.mask is None or visibility.mask.relative)
         and not equation.position_biases
         and equation.bias is None
+        and equation.dropout is None
         and visibility.positions_are_indices
         and query.dtype in (tf.float32, tf.bfloat16)
     )
@@ -90,21 +117,28 @@ class _Core:
         scale: float, the factor of the dot products.
         table: `_Table`, the masks of the slices.
         slices: list of pairs (rows, columns), the ranges of queries and of keys.
+        keeps_weights: bool, whether the backward pass uses the weights of the forward pass. False
+            computes them again.
     """
 
-    def __init__(self, scale, table, slices):
+    def __init__(self, scale, table, slices, keeps_weights):
         self.scale, self.table, self.slices = scale, table, slices
+        self.keeps_weights = keeps_weights
 
     def __call__(self, query, key, value):
         @tf.custom_gradient
         def attention(query, key, value):
-            output = self._forward(query, key, value)
-            return output, lambda upstream: self._backward(query, key, value, output, upstream)
+            output, kept = self._forward(query, key, value)
+
+            def gradient(upstream):
+                return self._backward(query, key, value, output, kept, upstream)
+
+            return output, gradient
 
         return attention(query, key, value)
 
     def _forward(self, query, key, value):
-        outputs, before = [], None
+        outputs, kept, before = [], [], None
         for rows, columns in self.slices:
             small = rows.size * columns.size <= MOST_PARALLEL
             with tf.control_dependencies(outputs[-2:-1] if small else outputs[-1:]):
@@ -113,25 +147,28 @@ class _Core:
                     right, values = _columns(columns, [key, value])
                 bias = self.table.bias(rows, columns, left)
             before = columns
-            output = tf.matmul(self._weights(left, right, bias), values)
+            weights = self._weights(left, right, bias)
+            kept.append(weights if self.keeps_weights else None)
+            output = tf.matmul(weights, values)
             outputs.append(tf.reshape(output, (-1, query.shape[1], rows.size, value.shape[3])))
-        return tf.concat(outputs, axis=2)
+        return tf.concat(outputs, axis=2), kept
 
-    def _backward(self, query, key, value, output, upstream):
+    def _backward(self, query, key, value, output, kept, upstream):
         minus = _minus_inner(upstream, output)
         upstream = tf.concat([upstream, *minus], axis=3)
         value = tf.concat([value, *(tf.ones_like(value[..., :1]) for _ in minus)], axis=3)
         of_query = QueryGradients(Operand(query, row_axis=2))
         of_key, of_value = (KeyGradients(Operand(x, column_axis=2)) for x in (key, value))
         done, before = [], None
-        for rows, columns in self.slices:
+        for (rows, columns), weights in zip(self.slices, kept, strict=True):
             with tf.control_dependencies(done):
                 left, above = _rows(rows, [query, upstream], key)
                 if columns != before:
                     right, values = _columns(columns, [key, value])
                 bias = self.table.bias(rows, columns, left)
             before = columns
-            weights = self._weights(left, right, bias)
+            if weights is None:
+                weights = self._weights(left, right, bias)
             of_scores = weights * tf.matmul(above, values, transpose_b=True)
             done = [
                 _separate_heads(tf.matmul(of_scores, right), query, rows.size),
@@ -146,7 +183,14 @@ class _Core:
     def _weights(self, left, right, bias):
         scores = tf.matmul(left, right, transpose_b=True)
         scores = scores if self.scale == 1 else scores * self.scale
-        return tf.nn.softmax(scores if bias is None else scores + bias)
+        return _softmax(scores if bias is None else scores + bias)
+
+
+def _softmax(scores):
+    """Compute the softmax over the last axis in float32, and return it in the scores' dtype."""
+    if scores.dtype == tf.float32 or onednn.normalizes_bfloat16():
+        return tf.nn.softmax(scores)
+    return tf.cast(tf.nn.softmax(tf.cast(scores, "float32")), scores.dtype)
 
 
 def _minus_inner(upstream, output):
