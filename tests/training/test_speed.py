@@ -26,14 +26,14 @@ def read(monkeypatch, tmp_path, flags="", lacks_onednn=False, machine="x86_64"):
 
 @pytest.mark.tensorflow
 def test_the_report_names_processor_threads_and_onednn(monkeypatch, tmp_path):
-    report = read(monkeypatch, tmp_path)
+    report = read(monkeypatch, tmp_path, "avx_vnni")
     assert report == ka.training.SpeedReport(
-        "Example 3000", ("avx2",), "tensorflow", True, os.cpu_count(), ()
+        "Example 3000", ("avx2", "avx_vnni"), "tensorflow", True, os.cpu_count(), ()
     )
     lines = str(report).splitlines()
     assert lines[:3] == [
         "processor: Example 3000",
-        "instructions: avx2",
+        "instructions: avx2, avx_vnni",
         "backend: tensorflow",
     ]
     assert "oneDNN: on" in lines and len(lines) == 6
@@ -41,15 +41,22 @@ def test_the_report_names_processor_threads_and_onednn(monkeypatch, tmp_path):
 
 @pytest.mark.tensorflow
 def test_the_report_advises_onednn_only_where_it_can_be_had(monkeypatch, tmp_path):
-    advice = read(monkeypatch, tmp_path, lacks_onednn=True).advice
+    advice = read(monkeypatch, tmp_path, "avx_vnni", lacks_onednn=True).advice
     assert len(advice) == 1 and "TF_ENABLE_ONEDNN_OPTS=1" in advice[0]
-    assert read(monkeypatch, tmp_path, lacks_onednn=True, machine="ppc64le").advice == ()
+    other = read(monkeypatch, tmp_path, "avx_vnni", lacks_onednn=True, machine="ppc64le")
+    assert other.advice == ()
 
 
 @pytest.mark.parametrize("flags", ["amx_bf16", "avx512_bf16"])
 def test_the_report_advises_to_measure_bfloat16(flags, monkeypatch, tmp_path):
     report = read(monkeypatch, tmp_path, flags)
-    assert "fastest_dtype_policy" in report.advice[-1] and f"- {report.advice[-1]}" in str(report)
+    assert "fastest_dtype_policy" in report.advice[0] and f"- {report.advice[0]}" in str(report)
+
+
+@pytest.mark.parametrize("flags, count", [("", 1), ("avx512_vnni", 0), ("avx_vnni", 0)])
+def test_the_report_says_where_int8_files_gain_little(flags, count, monkeypatch, tmp_path):
+    advice = read(monkeypatch, tmp_path, flags).advice
+    assert sum("int8_weights" in sentence for sentence in advice) == count
 
 
 def test_other_systems_name_the_processor(monkeypatch, tmp_path):
