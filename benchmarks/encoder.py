@@ -4,10 +4,10 @@
 
 Two layers, batches of 8. Every stack works in its own process, and the processes take turns. They
 run the same weights, and their outputs or losses are compared first. Ratios are to Keras in
-float32. Keras also runs under XLA and under mixed_bfloat16, and ours under the policy that
-`ka.training.fastest_dtype_policy()` returns. PyTorch takes part if it is installed, with autocast
-for bfloat16. The last column is the share of the rate of one large matrix product in TensorFlow, of
-the same dtype, in the same run.
+float32. All stacks also run under XLA, and under `--policy`, by default the one that
+`ka.training.fastest_dtype_policy()` returns. PyTorch takes part if it is installed, without XLA,
+and with autocast for bfloat16. The last column is the share of the rate of one large matrix product
+in TensorFlow, of the same dtype, in the same run.
 """
 
 import argparse
@@ -182,9 +182,8 @@ def multiply(dtype):
     return lambda: product(matrix).numpy()
 
 
-def name_stacks():
-    """Return the stacks to compare: also in bfloat16, if it is faster on this processor."""
-    policy = ka.training.fastest_dtype_policy()
+def name_stacks(policy):
+    """Return the stacks to compare, in float32 and under the dtype `policy`."""
     policies = ["float32"] if policy == "float32" else ["float32", policy]
     names = [f"{library}, {x}" for library in ("Keras", "keras_attention") for x in policies]
     names += ["Keras, float32, XLA", "keras_attention, float32, XLA"]
@@ -208,9 +207,9 @@ def work(stack):
     workers.serve(answer)
 
 
-def main(cases, rounds):
-    names = name_stacks()
-    products = {"float32": "product, float32", "mixed_bfloat16": "product, bfloat16"}
+def main(cases, rounds, policy):
+    names = name_stacks(policy)
+    products = {x: f"product, {x.removeprefix('mixed_')}" for x in ("float32", policy)}
     stacks = {
         name: workers.Worker(__file__, "--work", name) for name in [*names, *products.values()]
     }
@@ -250,6 +249,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--policy", help="such as float32, by default the fastest")
     parser.add_argument("--work")
     arguments = parser.parse_args()
-    work(arguments.work) if arguments.work else main(arguments.cases, arguments.rounds)
+    if arguments.work:
+        work(arguments.work)
+    else:
+        policy = arguments.policy or ka.training.fastest_dtype_policy()
+        main(arguments.cases, arguments.rounds, policy)
