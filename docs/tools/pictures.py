@@ -1,19 +1,26 @@
 """Draw the pictures of docs/pictures from the trained models in saved_models/.
 
 make pictures
+
+The picture of speech needs Whisper tiny.en and eSpeak NG, as benchmarks/long_recordings.py says:
+
+PYTHONPATH=FOLDER python docs/tools/pictures.py CHECKPOINT
 """
 
 import pathlib
+import sys
 
 import keras
 import numpy as np
 from sklearn import datasets
 
 import keras_attention as ka
+from keras_attention.tasks import speech_windows, word_times
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PICTURES = ROOT / "docs" / "pictures"
 GERMAN = "Ein Mann mit einem roten Hut fährt auf der Straße Fahrrad."
+ENGLISH = "She sells fresh bread and cheese at the market every Saturday morning."
 WORD_START = "▁"  # SentencePiece begins words with it
 SIZE = (8.4, 4.9)  # inches: as wide as a page
 FONT_SIZE = 12.5
@@ -84,6 +91,61 @@ def draw_digits():
     )
 
 
+def draw_speech(checkpoint):
+    """Draw a spoken sentence, the times of its words, and the attention of its letters."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    import long_recordings
+
+    ((samples, rate, _),) = long_recordings.speak([ENGLISH], "en-us", 150)
+    samples = long_recordings.resample(samples, rate, long_recordings.RATE)
+    task = ka.tasks.from_preset(checkpoint)
+    calls, align = [], word_times.align_words
+    speech_windows.align_words = lambda *call: calls.append(call) or align(*call)
+    (transcript,) = task.transcribe([samples], temperatures=[0.0])
+    ((model, encoded, start, spelled, num_vectors, *_),) = calls
+    letters = [i for word in spelled for i in word]
+    with ka.visualization.record_attention(model) as maps:
+        model({"encoded": encoded, "target_ids": np.array([[*start, *letters]], "int32")})
+    layers = [
+        np.asarray(x)[0, :, len(start) - 1 :, :num_vectors]
+        for path, x in maps.items()
+        if "cross_attention" in path
+    ]
+    heads = word_times.choose_heads(layers)
+    weights = np.mean([layers[layer][head] for layer, head in heads], axis=0)
+    names = [task.preprocessor.tokenizer.decode([[i]])[0] for i in letters]
+    draw_words(samples / np.abs(samples).max(), transcript.words, weights, names)
+
+
+def draw_words(samples, words, weights, letters):
+    """Draw a waveform with the times of words above the attention of letters (T, S)."""
+    from matplotlib import pyplot
+
+    seconds = len(samples) / 16000
+    figure, (above, below) = pyplot.subplots(
+        2, 1, sharex=True, figsize=(8.4, 6.4), height_ratios=(1, 3), layout="constrained"
+    )
+    above.plot(np.arange(len(samples)) / 16000, samples, color="0.6", linewidth=0.5)
+    above.set_ylim(-1.1, 1.9)
+    above.set_yticks([])
+    for k, word in enumerate(words):
+        color = f"C{k % 2}"
+        above.axvspan(word.start, word.end, ymax=0.73, color=color, alpha=0.2, linewidth=0)
+        middle = (word.start + word.end) / 2
+        above.text(middle, 1.25, word.text, ha="center", fontsize=FONT_SIZE - 3, color=color)
+        below.axvline(word.start, color=color, linewidth=0.8)
+    scaled = weights / weights.max(axis=1, keepdims=True)
+    extent = (0, seconds, len(letters), 0)
+    below.imshow(scaled[: len(letters)], aspect="auto", extent=extent, cmap="Greys")
+    below.set_yticks(np.arange(len(letters)) + 0.5, letters, fontsize=FONT_SIZE - 6)
+    below.tick_params(length=0)
+    below.set_ylabel("letter", fontsize=FONT_SIZE)
+    below.set_xlabel("seconds", fontsize=FONT_SIZE)
+    figure.savefig(PICTURES / "speech.png", dpi=100)
+
+
 if __name__ == "__main__":
     draw_translation()
     draw_digits()
+    for path in sys.argv[1:]:
+        draw_speech(path)
