@@ -69,10 +69,11 @@ def to_litert(
             while `step` reads one token.
         compatible_with: `"interpreter"`, `"gpu"` or `"web"`, or a list of them: the runtimes that
             must be able to run the file. The results are in the report's `runtimes`. `"gpu"` and
-            `"web"` need fixed shapes, and run the file in `CompiledModel`. `"gpu"` also runs it on
-            a GPU delegate if a Vulkan driver is installed, and int4 kernels then have a scale for
-            each row, because GPU delegates crash on smaller blocks. `"web"` allows only float32,
-            int32 and uint8, at most 4 axes, and no shared outputs.
+            `"web"` need fixed shapes, run the file in `CompiledModel`, and store int4 kernels with
+            a scale for each row: GPU delegates crash on smaller blocks, and browsers compute them
+            8 times slower. `"gpu"` also runs the file on a GPU delegate if a Vulkan driver is
+            installed. `"web"` allows only float32, int32 and uint8, at most 4 axes, and no shared
+            outputs.
         examples: inputs for comparing the file with the model: one batch, or an iterable of
             batches. A batch is a dict of arrays, or an array if the model has a single input. For
             several models, a batch is a dict with the inputs of all of them. None makes random

@@ -7,17 +7,20 @@ const JOBS = {run, write, answer: answerTexts};
 const said = [];
 console.error = (...words) => said.push(words.map(String).join(' '));
 
-/** Runs signatures of a file: the outputs of every call. */
+/** Runs signatures of a file: the outputs of every call, and the time that it took. */
 async function run({file, calls}) {
   const model = await guide.load(file);
-  const outputs = [];
+  const outputs = [], milliseconds = [];
   for (const {signature, inputs} of calls) {
     const arrays = Object.fromEntries(
         Object.entries(inputs).map(([name, array]) => [name, unpack(array)]));
-    outputs.push(pack(await guide.run(model, signature, arrays), model.signatures[signature]));
+    const start = performance.now();
+    const values = await guide.run(model, signature, arrays);
+    milliseconds.push(performance.now() - start);
+    outputs.push(pack(values, model.signatures[signature]));
   }
   model.delete();
-  return {outputs};
+  return {outputs, milliseconds};
 }
 
 /** The ids that a file writes, step by step. */

@@ -138,11 +138,15 @@ def test_whole_models(name, quantization, browser, tmp_path_factory):
     assert_equal(browser, export_whole(tmp_path_factory, name, quantization), "serving_default")
 
 
-def test_int4_kernels_in_blocks(browser, tmp_path):
-    """Use a wider model, because the kernels of the others are too small for int4."""
+@pytest.mark.parametrize("runtime", ["interpreter", "web"])
+def test_int4_kernels(runtime, browser, tmp_path):
+    """Use a wider model, because the kernels of the others are too small for int4.
+
+    A file for the interpreter has blocks, and one for browsers has rows.
+    """
     model, _ = make_products()
     path = tmp_path / "m.tflite"
-    ka.export.to_litert(model, path, quantization="int4_weights", compatible_with="web")
+    ka.export.to_litert(model, path, quantization="int4_weights", compatible_with=runtime)
     assert_equal(browser, path, "serving_default")
 
 

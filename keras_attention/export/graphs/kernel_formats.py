@@ -56,9 +56,10 @@ class Int4Blocks:
 
     Args:
         block_size: int, the number of neighboring values with the same scale, a multiple of 32.
-            If it is None, kernels have a scale for each row, because GPU delegates crash on blocks.
-            Kernels with fewer than 4 outputs always have a scale for each row. Kernels whose rows
-            are not a multiple of 32 stay int8: without XNNPACK, int4 gives wrong numbers for them.
+            If it is None, kernels have a scale for each row, because GPU delegates crash on blocks
+            and browsers compute them slowly. Kernels with fewer than 4 outputs always have a scale
+            for each row. Kernels whose rows are not a multiple of 32 stay int8: without XNNPACK,
+            int4 gives wrong numbers for them.
     """
 
     block_size: int | None = BLOCK_SIZE
@@ -147,7 +148,8 @@ def choose_format(quantization, runtimes):
     """
     if quantization.weight_dtype != "int4":
         return INT8_ROWS
-    return Int4Blocks(None if "gpu" in runtimes else BLOCK_SIZE)
+    in_rows = {"gpu", "web"}.intersection(runtimes)  # in browsers, blocks are 8 times slower
+    return Int4Blocks(None if in_rows else BLOCK_SIZE)
 
 
 def round_blocks(blocks):
