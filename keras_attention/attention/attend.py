@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import keras
 from keras import ops
 
 from keras_attention import normalizers, positions, scores
@@ -205,6 +206,8 @@ def compute_attention(
         query, key, equation, visibility, return_weights, implementation, flash_attention
     )
     kernel = kernels.bind(choice.implementation, return_weights, flash_attention)
+    if isinstance(query, keras.KerasTensor) and not cached:
+        kernel = kernels.bind("dense")  # for shapes without numbers
     output, weights = kernel(query, key, value, equation, visibility)
     if visibility.query_mask is not None:
         tokens = ops.cast(visibility.query_mask, output.dtype)

@@ -20,17 +20,24 @@ def tensorflow_lacks_onednn():
     return not _pywrap_util_port.IsMklEnabled()
 
 
-@functools.cache
 def normalizes_bfloat16():
     """Return whether TensorFlow's softmax of bfloat16 scores is as exact as one in float32.
 
     With oneDNN, on processors that it supports, the sum is computed in float32. Otherwise
     TensorFlow adds up rounded numbers, and weights of 512 keys are wrong by 6 %. The function tries
-    it once.
+    it once, and returns False where it cannot, inside a graph of TensorFlow 1.
     """
     import tensorflow as tf
 
-    with tf.init_scope(), tf.device("CPU"):
+    with tf.init_scope():
+        return tf.executing_eagerly() and _try_softmax()
+
+
+@functools.cache
+def _try_softmax():
+    import tensorflow as tf
+
+    with tf.device("CPU"):
         scores = tf.cast(tf.random.stateless_normal((8, 512), (0, 0), stddev=2.0), "bfloat16")
         exact = tf.nn.softmax(tf.cast(scores, "float32")).numpy()
         found = tf.cast(tf.function(tf.nn.softmax, autograph=False)(scores), "float32").numpy()

@@ -53,6 +53,8 @@ def _looks_back(visibility, keys):
 def chunked(query, key, value, equation, visibility):
     """Compute attention in memory O(T), forward and backward (Rabe and Staats, 2021).
 
+    If there are few weights, TensorFlow keeps them for the backward pass on CPUs, which is faster.
+
     The arguments and the output are the same as in `dense`. None is returned for the weights. Only
     queries are sliced, so any normalizer sees whole rows of scores. If the mask bounds how far
     queries look ahead, the keys of a slice end shortly after its last query. These ends are

@@ -92,12 +92,18 @@ def fold(score, query, key):
     `query` is (B, T, N, H) and `key` (B, S, K, H). `score` must define `fold`, which means that it
     is a dot product of transformed queries and keys.
     """
+    query, key, scale = fold_unscaled(score, query, key)
+    query = scale_query(query, scale)  # cheaper than scaling the scores
+    return ops.transpose(query, (0, 2, 1, 3)), ops.transpose(key, (0, 2, 3, 1))
+
+
+def fold_unscaled(score, query, key):
+    """Return query, key and scale of `score.fold`, after checking the shapes of the first two."""
     (*queries, _), (*keys, _) = query.shape, key.shape
     query, key, scale = score.fold(query, key)
     check_axes(score, "query", query, (*queries, None))
     check_axes(score, "key", key, (*keys, query.shape[-1]))
-    query = scale_query(query, scale)  # cheaper than scaling the scores
-    return ops.transpose(query, (0, 2, 1, 3)), ops.transpose(key, (0, 2, 3, 1))
+    return query, key, scale
 
 
 def scale_query(query, scale):

@@ -20,6 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention.attention.kernels.axis_pieces import AxisRange, Operand
+from keras_attention.attention.kernels.dense import fold_unscaled
 from keras_attention.attention.kernels.sliced_tensorflow import (
     KeyGradients,
     QueryGradients,
@@ -30,7 +31,7 @@ from keras_attention.core import onednn, scope
 from keras_attention.masks.base import expand_keys, expand_queries
 from keras_attention.normalizers.softmax import LEAST_OF_EXP, Softmax
 
-MOST_KEPT = 2**22  # weights of all slices of a row (B = 1) that are kept for the backward pass
+MOST_KEPT = 2**21  # weights of all slices of a row (B = 1) that are kept for the backward pass
 LEAST_AT_ONCE = 2**14  # for fewer scores, `dense` is as fast
 MOST_PARALLEL = 2**17  # a slice may overlap with the next one if it has at most this many scores
 
@@ -43,8 +44,8 @@ def attend_in_slices(query, key, value, equation, visibility, slices, global_key
     """
     if global_keys is not None or not _takes(query, key, value, equation, visibility):
         return None
-    query, key, scale = equation.score.fold(query, key)
-    if not isinstance(scale, (int, float)):
+    query, key, scale = fold_unscaled(equation.score, query, key)
+    if not isinstance(scale, (int, float)) or not query.dtype == key.dtype == value.dtype:
         return None
     query = tf.transpose(query, (0, 2, 1, 3))
     key, value = (tf.transpose(x, (0, 2, 1, 3)) for x in (key, value))
@@ -97,6 +98,7 @@ def _takes(query, key, value, equation, visibility):
     return (
         equation.score.fold is not None
         and query.shape[0] == key.shape[0] == value.shape[0]
+        and None not in (*query.shape[1:], *key.shape[1:], *value.shape[1:])
         and query.dtype == key.dtype == value.dtype
         and normalizer == Softmax(temperature=normalizer.temperature)
         and (visibility.mask is None or visibility.mask.relative)
@@ -171,7 +173,7 @@ class _Core:
                 weights = self._weights(left, right, bias)
             of_scores = weights * tf.matmul(above, values, transpose_b=True)
             done = [
-                _separate_heads(tf.matmul(of_scores, right), query, rows.size),
+                _separate_heads(tf.matmul(of_scores, _center(right)), query, rows.size),
                 _separate_heads(tf.matmul(of_scores, left, transpose_a=True), key, columns.size),
                 _separate_heads(tf.matmul(weights, above, transpose_a=True), value, columns.size),
             ]
@@ -204,6 +206,18 @@ def _minus_inner(upstream, output):
     if high.dtype == tf.float32:
         return [high]
     return [high, tf.cast(inner - tf.cast(high, "float32"), high.dtype)]
+
+
+def _center(keys):
+    """Subtract their mean from 16-bit keys (..., S, H), so that rounding errors stay small.
+
+    The gradients of the scores of a query should add up to 0. Rounded, they do not, and the
+    gradient of the query would get a multiple of the mean key.
+    """
+    if keys.dtype == tf.float32:
+        return keys
+    mean = tf.reduce_mean(tf.cast(keys, "float32"), axis=-2, keepdims=True)
+    return tf.cast(tf.cast(keys, "float32") - mean, keys.dtype)
 
 
 def _rows(rows, tensors, key):
