@@ -79,7 +79,9 @@ def hugging_face(new, quantized=False):
     return run
 
 
-def litert(new, quantization):
+def litert(new, quantization, num_threads):
+    from ai_edge_litert.interpreter import Interpreter
+
     import keras_attention as ka
 
     folder = tempfile.TemporaryDirectory()
@@ -90,10 +92,10 @@ def litert(new, quantization):
         quantization=quantization,
         generate=ka.export.Generation("greedy", PROMPT + new, new),
     )
-    run = ka.export.load(path, "generate")
-    inputs = {"token_ids": prompt()}
-    run.folder = folder  # keeps the folder until the reader is deleted
-    return lambda: run(inputs)
+    interpreter = Interpreter(str(path), num_threads=num_threads)
+    run, ids = interpreter.get_signature_runner("generate"), prompt()
+    interpreter.folder = folder  # keeps the folder until the interpreter is deleted
+    return lambda: run(token_ids=ids)
 
 
 def llama_cpp(new, kind):
@@ -114,17 +116,21 @@ STACKS = {
     "llama.cpp": lambda new: llama_cpp(new, "F32"),
     "Hugging Face, int8": lambda new: hugging_face(new, quantized=True),
     "llama.cpp, Q8_0": lambda new: llama_cpp(new, "Q8_0"),
-    "keras_attention, LiteRT int8": lambda new: litert(new, "int8_weights"),
+    "keras_attention, LiteRT int8": lambda new: litert(new, "int8_weights", os.cpu_count()),
+    "keras_attention, LiteRT int8, one thread": lambda new: litert(new, "int8_weights", 1),
     "llama.cpp, Q4_0": lambda new: llama_cpp(new, "Q4_0"),
-    "keras_attention, LiteRT int4": lambda new: litert(new, "int4_weights"),
+    "keras_attention, LiteRT int4": lambda new: litert(new, "int4_weights", os.cpu_count()),
+    "keras_attention, LiteRT int4, one thread": lambda new: litert(new, "int4_weights", 1),
 }
 # Bytes that a token reads: all weights but the positions. Blocks of 32 have a scale of two bytes.
 TABLE, LAYERS = 50257 * 768, 12 * 12 * 768**2
 BYTES = {name: 4 * (TABLE + LAYERS) for name in STACKS} | {
     "Hugging Face, int8": TABLE + LAYERS,
     "keras_attention, LiteRT int8": TABLE + LAYERS,
+    "keras_attention, LiteRT int8, one thread": TABLE + LAYERS,
     "llama.cpp, Q8_0": (TABLE + LAYERS) * 34 / 32,
     "keras_attention, LiteRT int4": TABLE + LAYERS * 18 / 32,  # the table has 8 bits
+    "keras_attention, LiteRT int4, one thread": TABLE + LAYERS * 18 / 32,
     "llama.cpp, Q4_0": (TABLE + LAYERS) * 18 / 32,
 }
 
@@ -152,14 +158,14 @@ def main(names, rounds, new):
     rate = 20_000 * 6_000 * 4 / statistics.median(turn["wall"] for turn in turns["bandwidth"])
     print(f"{new} tokens after {PROMPT}; memory reads {rate / 1e9:.1f} GB/s")
     columns = f"{'tokens/s':>8} {'CPU s':>6} {'times':>6}  spread         of the memory's rate"
-    print(f"  {'':28} {columns}")
+    print(f"  {'':42} {columns}")
     for name in names:
         wall, cpu = (
             statistics.median(turn[field] for turn in turns[name]) for field in ("wall", "cpu")
         )
         ratio, low, high = (1 / x for x in ratios[name])
         print(
-            f"  {name:28} {new / wall:8.1f} {cpu:6.2f} {ratio:6.2f}  {high:.2f} to {low:.2f}"
+            f"  {name:42} {new / wall:8.1f} {cpu:6.2f} {ratio:6.2f}  {high:.2f} to {low:.2f}"
             f"   {BYTES[name] * new / wall / rate:6.2f}"
         )
     for stack in stacks.values():
