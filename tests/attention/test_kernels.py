@@ -232,7 +232,7 @@ def compute(inputs, upstream, **settings):
 def test_bfloat16_equals_float32(mask, kernel, monkeypatch):
     """Compare the form that TensorFlow uses with oneDNN, whose softmax computes in float32.
 
-    Keys and values have a common mean, with which rounding errors would add up.
+    Keys and values have a common mean. With it, rounding errors would add up.
     """
     monkeypatch.setattr(onednn, "normalizes_bfloat16", lambda: True)
     monkeypatch.setattr(tf.nn, "softmax", softmax_in_float32(tf.nn.softmax))
@@ -247,11 +247,11 @@ def test_bfloat16_equals_float32(mask, kernel, monkeypatch):
         array += 3 * random.normal(size=(1, 1, *array.shape[2:]))
     *inputs, upstream = (tf.constant(x, "bfloat16") for x in arrays)
     visible = ka.attention.Visibility(mask, attention_mask=random.random((2, 1, 1, 150)) < 0.5)
-    found, _ = compute(inputs, upstream, mask=visible, implementation=kernel)
+    results, _ = compute(inputs, upstream, mask=visible, implementation=kernel)
     assert len(taken) == 1 and taken[0] is not None
     exact = [tf.cast(x, "float32") for x in inputs]
     expected, _ = compute(exact, upstream, mask=visible, implementation="dense")
-    for ours, theirs in zip(found, expected, strict=True):
+    for ours, theirs in zip(results, expected, strict=True):
         error = np.sqrt(np.mean((ours - theirs) ** 2) / np.mean(np.square(theirs)))
         assert error < 0.03
 
@@ -295,10 +295,10 @@ def test_few_weights_are_kept_for_the_gradient(most, count, monkeypatch):
     monkeypatch.setattr(softmax_tensorflow, "MOST_KEPT", most)
     x = tf.constant(np.random.default_rng(0).normal(size=(1, 300, 2, 4)), "float32")
     settings = {"mask": "causal", "implementation": "chunked"}
-    found, softmaxes = compute([x, x, x], x, **settings)
+    results, softmaxes = compute([x, x, x], x, **settings)
     assert softmaxes == count
     expected, _ = compute([x, x, x], x, mask="causal", implementation="dense")
-    for ours, theirs in zip(found, expected, strict=True):
+    for ours, theirs in zip(results, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
