@@ -173,3 +173,12 @@ def compute_product(part, query, key):
     if scale != 1:
         query = query * scale  # cheaper than scaling (B, N, T, S), and avoids overflow
     return ops.einsum("btnh,bsnh->bnts", query, key)
+
+
+def fold_unscaled(score, query, key):
+    """Return query, key and scale of `score.fold`, after checking the shapes of the first two."""
+    (*queries, _), (*keys, _) = query.shape, key.shape
+    query, key, scale = score.fold(query, key)
+    check_axes(score, "query", query, (*queries, None))
+    check_axes(score, "key", key, (*keys, query.shape[-1]))
+    return query, key, scale

@@ -23,9 +23,8 @@ BFLOAT16_ADVICE = (
     "whether training in mixed_bfloat16 is faster."
 )
 INT8_ADVICE = (
-    "This processor multiplies 8-bit integers slowly: here LiteRT files with "
-    "quantization='int8_weights' are smaller, but an encoder was only 1.1 times as fast as in "
-    "float32."
+    "This processor multiplies 8-bit integers slowly: a LiteRT file with int8_weights is smaller, "
+    "but hardly faster than float32."
 )
 
 

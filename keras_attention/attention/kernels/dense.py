@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_attention.attention.kernels.axis_pieces import WholeAxis
 from keras_attention.core.shapes import prepend_batch
-from keras_attention.scores.base import check_axes, score_pairs
+from keras_attention.scores.base import fold_unscaled, score_pairs
 
 
 def dense(query, key, value, equation, visibility, rows=None, cached=False):
@@ -95,15 +95,6 @@ def fold(score, query, key):
     query, key, scale = fold_unscaled(score, query, key)
     query = scale_query(query, scale)  # cheaper than scaling the scores
     return ops.transpose(query, (0, 2, 1, 3)), ops.transpose(key, (0, 2, 3, 1))
-
-
-def fold_unscaled(score, query, key):
-    """Return query, key and scale of `score.fold`, after checking the shapes of the first two."""
-    (*queries, _), (*keys, _) = query.shape, key.shape
-    query, key, scale = score.fold(query, key)
-    check_axes(score, "query", query, (*queries, None))
-    check_axes(score, "key", key, (*keys, query.shape[-1]))
-    return query, key, scale
 
 
 def scale_query(query, scale):

@@ -20,7 +20,6 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention.attention.kernels.axis_pieces import AxisRange, Operand
-from keras_attention.attention.kernels.dense import fold_unscaled
 from keras_attention.attention.kernels.sliced_tensorflow import (
     KeyGradients,
     QueryGradients,
@@ -30,6 +29,7 @@ from keras_attention.attention.kernels.sliced_tensorflow import (
 from keras_attention.core import onednn, scope
 from keras_attention.masks.base import expand_keys, expand_queries
 from keras_attention.normalizers.softmax import LEAST_OF_EXP, Softmax
+from keras_attention.scores.base import fold_unscaled
 
 MOST_KEPT = 2**21  # weights of all slices of a row (B = 1) that are kept for the backward pass
 LEAST_AT_ONCE = 2**14  # for fewer scores, `dense` is as fast
