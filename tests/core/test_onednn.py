@@ -1,4 +1,4 @@
-"""`tensorflow_lacks_onednn` agrees with the environment variable of TensorFlow."""
+"""What is known of oneDNN agrees with TensorFlow and its environment variable."""
 
 import os
 import platform
@@ -33,3 +33,18 @@ def test_other_backends_do_not_ask_tensorflow(monkeypatch):
 
     monkeypatch.setattr(onednn.keras.backend, "backend", lambda: "jax")
     assert not onednn.tensorflow_lacks_onednn()
+
+
+@pytest.mark.tensorflow
+def test_the_softmax_of_bfloat16_is_tried_once_and_eagerly():
+    import tensorflow as tf
+
+    from keras_attention.core import onednn
+
+    expected = onednn.normalizes_bfloat16()
+    assert not (expected and onednn.tensorflow_lacks_onednn())
+    seen = []
+    tf.function(lambda: seen.append(onednn.normalizes_bfloat16()), autograph=False)()
+    assert seen == [expected]
+    with tf.Graph().as_default():  # a graph of TensorFlow 1 computes later
+        assert onednn.normalizes_bfloat16() is False
