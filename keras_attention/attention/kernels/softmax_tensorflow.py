@@ -185,14 +185,10 @@ class _Core:
     def _weights(self, left, right, bias):
         scores = tf.matmul(left, right, transpose_b=True)
         scores = scores if self.scale == 1 else scores * self.scale
-        return _softmax(scores if bias is None else scores + bias)
-
-
-def _softmax(scores):
-    """Compute the softmax over the last axis in float32, and return it in the scores' dtype."""
-    if scores.dtype == tf.float32 or onednn.normalizes_bfloat16():
-        return tf.nn.softmax(scores)
-    return tf.cast(tf.nn.softmax(tf.cast(scores, "float32")), scores.dtype)
+        scores = scores if bias is None else scores + bias
+        if scores.dtype == tf.float32 or onednn.normalizes_bfloat16():
+            return tf.nn.softmax(scores)
+        return tf.cast(tf.nn.softmax(tf.cast(scores, "float32")), scores.dtype)
 
 
 def _minus_inner(upstream, output):

@@ -85,8 +85,11 @@ class EngineReader:
         Only `decode` returns logits, because the engine refuses other outputs of `prefill_N`.
         """
         stored = {model: entry for model, entry in self._layout.items() if entry[0]}
+        # The engine finds the length of the cache in the third axis, and stops too early if the
+        # last axis is the third.
         cache = tuple(
-            Tensor(own, _add_heads((1, *shape)), dtype) for own, shape, dtype in stored.values()
+            Tensor(own, (1, *shape) if len(shape) > 2 else (1, 1, *shape), dtype)
+            for own, shape, dtype in stored.values()
         )
         inputs = (Tensor(TOKENS, (1, length), "int32"), Tensor(POSITIONS, (length,), "int32"))
         names = tuple(tensor.name for tensor in cache)
@@ -186,14 +189,6 @@ class PaddedDecoding(scope.Decoding):
 
     def positions(self, length):
         return ops.minimum(super().positions(length), self.last)
-
-
-def _add_heads(shape):
-    """Return the shape (1, 1, S, C) of a cache entry (1, S, C), and other shapes unchanged.
-
-    The engine finds the length of the cache in the third axis. It stops too early if that is C.
-    """
-    return shape if len(shape) > 3 else (1, *shape)
 
 
 def _reshape(x, shape):

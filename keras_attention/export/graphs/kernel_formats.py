@@ -81,7 +81,8 @@ class Int4Blocks:
         data, in_blocks = pack_int4(numbers), scales.shape[1] > 1
         if in_blocks:
             file.require("FULLY_CONNECTED", _BLOCKS_VERSION)
-            file.model.buffers.append(_make_buffer(file, scales.astype("float16")))
+            data_of_scales = np.frombuffer(scales.astype("float16").tobytes(), "uint8")
+            file.model.buffers.append(file.schema.BufferT(data_of_scales))
             scales_buffer = len(file.model.buffers) - 1
         kernels = {(id(graph), int(product.inputs[1])): graph for graph, product in products}
         for (_, index), graph in kernels.items():
@@ -120,10 +121,6 @@ class Int4Blocks:
         fits = self.block_size and depth % self.block_size == 0 and rows >= _LEAST_OUTPUTS
         size = self.block_size if fits else depth
         return kernel.reshape(rows, depth // size, size)
-
-
-def _make_buffer(file, values):
-    return file.schema.BufferT(np.frombuffer(values.tobytes(), "uint8"))
 
 
 def _separate_activation(file, graph, product):

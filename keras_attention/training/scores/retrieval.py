@@ -45,7 +45,9 @@ def score_retrieval(scores, relevant):
                 f"score_retrieval: query {number} has the relevant documents {indices.tolist()}: "
                 f"expected one or more indices from 0 to {len(row) - 1}."
             )
-        ranks = _rank(row, indices)
+        above = (row > row[indices][:, None]).sum(axis=1)
+        equal = [np.count_nonzero(row[:i] == row[i]) for i in indices]  # the first wins
+        ranks = 1 + above + np.array(equal)
         recalls = [(ranks <= k).mean() for k in RECALLS]
         gains = (1 / np.log2(1 + ranks[ranks <= GAINS])).sum()
         best = (1 / np.log2(1 + np.arange(1, min(GAINS, len(ranks)) + 1))).sum()
@@ -53,11 +55,3 @@ def score_retrieval(scores, relevant):
     names = (*(f"recall@{k}" for k in RECALLS), "mrr", f"ndcg@{GAINS}")
     means = np.mean(rows, axis=0).tolist() if rows else ()
     return dict(zip(names, means, strict=False))
-
-
-def _rank(row, indices):
-    """Return the rank, from 1, of the documents `indices` in a row of scores."""
-    own = row[indices]
-    above = (row > own[:, None]).sum(axis=1)
-    equal = [np.count_nonzero(row[:i] == row[i]) for i in indices]
-    return 1 + above + np.array(equal)
