@@ -20,12 +20,6 @@ class Record:
     def _twice(self):
         return 2
 
-    def _passed_on(self, x):
-        return x
-
-    def list_all(self, values):
-        return map(self._passed_on, values)
-
     def take(self, mask):
         return self._once() + self._twice() + self._twice()
 

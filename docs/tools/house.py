@@ -11,9 +11,7 @@
 - preprocessors: classes named so. task bases: classes of tasks/ that others there inherit from.
 - loose files: modules at the top, without __init__, __main__, __version__ and layers.
 - padding_id: how often the text occurs, also in longer names.
-- one caller: private, undecorated functions of at most 4 lines whose name occurs twice in a file,
-  where they are defined and where they are called. Functions that are passed on have no caller,
-  and those that another file defines, too, replace one another.
+- one caller: private, undecorated functions of at most 4 lines whose name occurs twice in a file.
 - arrows: pairs of rooms. The first imports the second somewhere. A room is a folder or a
   module at the top. Rooms or modules that import each other in a circle are a CycleError.
 """
@@ -71,8 +69,7 @@ def find_one_callers(text, tree):
         for scope in (tree, *select(tree, ast.ClassDef))
         for x in scope.body
         if isinstance(x, ast.FunctionDef) and re.match("_[^_]", x.name) and not x.decorator_list
-        if 0 < count_lines(x) <= 4
-        and len(re.findall(rf"\b{x.name}\b", text)) == len(re.findall(rf"\b{x.name}\(", text)) == 2
+        if 0 < count_lines(x) <= 4 and len(re.findall(rf"\b{x.name}\b", text)) == 2
     ]
 
 
@@ -132,14 +129,7 @@ def main(root):
     show("loose files", [p for p in trees if "/" not in p and p.removesuffix(".py") not in TOP])
     mentions = [text.count("padding_id") for text in texts.values() if "padding_id" in text]
     print(f"padding_id: {sum(mentions)} mentions in {len(mentions)} files")
-    defined = collections.Counter(
-        name for tree in trees.values() for name in {x.name for x in select(tree, ast.FunctionDef)}
-    )
-
-    def find_callers(path):
-        return [name for name in find_one_callers(texts[path], trees[path]) if defined[name] == 1]
-
-    show("one caller", search(find_callers))
+    show("one caller", search(lambda path: find_one_callers(texts[path], trees[path])))
     lines = collections.Counter({path: text.count("\n") for path, text in texts.items()})
     show("files over 400 lines", [f"{path} {n}" for path, n in lines.most_common() if n > 400])
     print(f"lines: {lines.total()} in {len(lines)} files")
