@@ -6,9 +6,9 @@ Files with fixed shapes, batch 1, 32 tokens: an encoder of MiniLM's size, a visi
 (ViT-S/16), one step of the presets shakespeare and multi30k-de-en, and of a decoder of GPT-2's
 size. All but the presets have random weights. The runtimes are the interpreter and `CompiledModel`
 of ai-edge-litert on the CPU, its GPU delegate, where SwiftShader may be the GPU, and LiteRT.js in
-Chromium. A GPU delegate needs int4 with a scale for each row, the others use blocks of 32. The
-files take turns. Their largest difference from the int8 file, relative to the largest output, is
-printed as well. Needs the extra export, and for the browser Chromium and npm.
+Chromium. Int4 has blocks of 32, or a scale for each row. The GPU delegate runs only rows, because
+blocks crash it. The files take turns. Their largest difference from the int8 file, relative to the
+largest output, is printed as well. Needs the extra export, and for the browser Chromium and npm.
 """
 
 import argparse
@@ -198,7 +198,12 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     for name in arguments.models:
         measure(name, arguments.rounds, arguments.gpu)
-        if not arguments.gpu:  # in a process of its own, because its driver needs an environment
-            command = [__file__, "--gpu", "--rounds", str(arguments.rounds), "--models", name]
-            driver = os.environ | (gpu_delegate._find_driver()[0] or {})
-            subprocess.run([sys.executable, *command], env=driver)
+        if arguments.gpu:
+            continue
+        if reason := gpu_delegate.explain_missing():
+            print(f"  {reason}")
+            continue
+        # in a process of its own, because its driver needs an environment
+        command = [__file__, "--gpu", "--rounds", str(arguments.rounds), "--models", name]
+        environment = os.environ | gpu_delegate._find_driver()[0]
+        subprocess.run([sys.executable, *command], env=environment)

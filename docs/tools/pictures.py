@@ -114,18 +114,21 @@ def draw_speech(checkpoint):
     heads = word_times.choose_heads(layers)
     weights = np.mean([layers[layer][head] for layer, head in heads], axis=0)
     names = [task.preprocessor.tokenizer.decode([[i]])[0] for i in letters]
-    draw_words(samples / np.abs(samples).max(), transcript.words, weights, names)
+    times = np.arange(len(samples)) / long_recordings.RATE
+    draw_words(times, samples / np.abs(samples).max(), transcript.words, weights, names)
 
 
-def draw_words(samples, words, weights, letters):
-    """Draw a waveform with the times of words above the attention of letters (T, S)."""
+def draw_words(times, samples, words, weights, letters):
+    """Draw a waveform with the times of words above the attention of letters (T, S).
+
+    `times` are the seconds of the samples.
+    """
     from matplotlib import pyplot
 
-    seconds = len(samples) / 16000
     figure, (above, below) = pyplot.subplots(
         2, 1, sharex=True, figsize=(8.4, 6.4), height_ratios=(1, 3), layout="constrained"
     )
-    above.plot(np.arange(len(samples)) / 16000, samples, color="0.6", linewidth=0.5)
+    above.plot(times, samples, color="0.6", linewidth=0.5)
     above.set_ylim(-1.1, 1.9)
     above.set_yticks([])
     for k, word in enumerate(words):
@@ -135,7 +138,7 @@ def draw_words(samples, words, weights, letters):
         above.text(middle, 1.25, word.text, ha="center", fontsize=FONT_SIZE - 3, color=color)
         below.axvline(word.start, color=color, linewidth=0.8)
     scaled = weights / weights.max(axis=1, keepdims=True)
-    extent = (0, seconds, len(letters), 0)
+    extent = (0, times[-1], len(letters), 0)
     below.imshow(scaled[: len(letters)], aspect="auto", extent=extent, cmap="Greys")
     below.set_yticks(np.arange(len(letters)) + 0.5, letters, fontsize=FONT_SIZE - 6)
     below.tick_params(length=0)

@@ -66,9 +66,10 @@ def attend_in_slices(query, key, value, equation, visibility, slices, global_key
 
 
 def attend_at_once(query, key, value, equation, visibility):
-    """Compute the output (B, T, N, Hv) as a single slice, or return None if `dense` is as fast.
+    """Compute the output (B, T, N, Hv) as a single slice, or return None.
 
-    In bfloat16, one operation computes the softmax, where `dense` needs three, and the handwritten
+    It is None where `dense` is as fast, and where this module cannot compute the equation. In
+    bfloat16, one operation computes the softmax, where `dense` needs three, and the handwritten
     gradient needs fewer passes. In float32 this gains nothing. The arguments are the same as in
     `dense`.
     """
